@@ -1,0 +1,79 @@
+"""Database: connections to PostgreSQL that keep values out of every message, and migrations under a lock."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from kit.settings import BadSetting
+
+
+def async_url(url: str) -> str:
+    """The same URL for asyncpg. Raises BadSetting when it isn't PostgreSQL's."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres", "postgresql+asyncpg"):
+        raise BadSetting("LINTELLO_DATABASE_URL: must begin with postgresql://")
+    return f"postgresql+asyncpg://{rest}"
+
+
+class Database:
+    """A pool of connections."""
+
+    def __init__(self, url: str, pool_size: int = 10) -> None:
+        """`pool_size` connections are kept, and as many more are opened under load."""
+        self.engine: AsyncEngine = create_async_engine(
+            async_url(url), pool_size=pool_size, max_overflow=pool_size, pool_use_lifo=True, hide_parameters=True
+        )
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed at the end, rolled back on any exception, also a cancellation."""
+        async with self.engine.begin() as connection:
+            yield connection
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()
+
+
+def migrate(url: str, migrations: Path, schema: str, revision: str = "head") -> None:
+    """Bring one owner's schema to a revision (`base`: remove it). Two at once take turns.
+
+    `migrations` is the owner's Alembic folder; its env.py calls `run_migrations`.
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations))
+    config.set_main_option("path_separator", "os")
+    config.attributes["url"] = async_url(url)
+    config.attributes["schema"] = schema
+    if revision == "base":
+        command.downgrade(config, revision)
+    else:
+        command.upgrade(config, revision)
+
+
+async def run_migrations(config: Any, context: Any) -> None:
+    """What an owner's env.py does: take the lock, make the schema, run the scripts, all in one transaction."""
+    schema: str = config.attributes["schema"]
+    engine = create_async_engine(config.attributes["url"], hide_parameters=True)
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(
+                text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"migrate {schema}"}
+            )
+            await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
+            await connection.run_sync(_upgrade, schema, context)
+    finally:
+        await engine.dispose()
+
+
+def _upgrade(connection: Any, schema: str, context: Any) -> None:
+    context.configure(connection=connection, version_table_schema=schema, include_schemas=True)
+    with context.begin_transaction():
+        context.run_migrations()

@@ -1,0 +1,207 @@
+"""Serve: what every gRPC service of the house does around its own calls.
+
+Health and reflection, one interceptor (trace, identity, errors), and a stop that drains: health says NOT_SERVING
+first, what runs is given time, then the rest is cancelled.
+"""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import structlog
+from google.rpc import status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from opentelemetry.trace import SpanKind
+
+from kit import telemetry
+from kit.deadline import deadline
+from kit.errors import STATUS_KEY, ErrorTable, Refusal, RemoteError, refusal_for, to_status
+from kit.identity import Access, Forbidden, NotVerified, Verifier, authorize, bearer, current
+from kit.settings import BadSetting
+
+OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+MESSAGE_BYTES = 20 * 1024 * 1024
+OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    # Without it a reader that stalls gets its share of a growing window, and thousands of messages pile up.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.so_reuseport", 0),
+    # A client may ask every 10 s whether the connection lives, also with no call open.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+UNAUTHENTICATED = Refusal(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
+FORBIDDEN = Refusal(grpc.StatusCode.PERMISSION_DENIED, "FORBIDDEN")
+UNAVAILABLE = Refusal(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "a part this call needs doesn't answer")
+INTERNAL = Refusal(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error")
+
+
+@dataclass(frozen=True)
+class Service:
+    """One gRPC service process."""
+
+    name: str
+    """What it is called in tokens (`aud`), logs and traces."""
+    address: str
+    """`host:port` to listen at."""
+    rpc_services: tuple[str, ...]
+    """Full protobuf names, for health and reflection."""
+    add: Callable[[grpc.aio.Server], None]
+    """Adds the servicers."""
+    access: Mapping[str, Access]
+    """`/package.Service/Method` → who may call it."""
+    errors: ErrorTable
+    verifier: Verifier
+    drain_seconds: float
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """The one interceptor: opens the trace, verifies the caller, and turns exceptions into codes and reasons."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], "Awaitable[grpc.RpcMethodHandler[Any, Any] | None]"],
+        details: grpc.HandlerCallDetails,
+    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        """Wrap the handler of one call; health and reflection pass as they are."""
+        handler = await continuation(details)
+        if handler is None or details.method.startswith(OPEN):
+            return handler
+        codec = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+        if handler.unary_unary is not None:
+            return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary, details), **codec)
+        return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream, details), **codec)
+
+    def _unary(self, behaviour: Any, details: grpc.HandlerCallDetails) -> Any:
+        async def call(request: Any, context: Any) -> Any:
+            async with self._around(details, context):
+                return await behaviour(request, context)
+
+        return call
+
+    def _stream(self, behaviour: Any, details: grpc.HandlerCallDetails) -> Any:
+        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            async with self._around(details, context), aclosing(behaviour(request, context)) as answers:
+                async for answer in answers:
+                    yield answer
+
+        return call
+
+    @asynccontextmanager
+    async def _around(self, details: grpc.HandlerCallDetails, context: Any) -> AsyncIterator[None]:
+        metadata = {key: value for key, value in details.invocation_metadata or () if isinstance(value, str)}
+        began = time.perf_counter()
+        code = grpc.StatusCode.OK
+        structlog.contextvars.clear_contextvars()
+        with telemetry.span(details.method.removeprefix("/"), SpanKind.SERVER, metadata):
+            try:
+                caller = self._service.verifier.verify(bearer(metadata))
+                authorize(caller, self._service.access[details.method])
+                current.set(caller)
+                left = context.time_remaining()
+                deadline.set(None if left is None else time.monotonic() + left)
+                yield
+            except Exception as error:  # noqa: BLE001 the one place where anything is caught
+                row = self._row(error)
+                code = row.code
+                if row is INTERNAL:
+                    telemetry.fault("call_failed", error, method=details.method)
+                await abort(context, error, row)
+            finally:
+                milliseconds = round((time.perf_counter() - began) * 1000, 1)
+                telemetry.log.info("call", method=details.method, code=code.name, ms=milliseconds)
+
+    def _row(self, error: Exception) -> Refusal:
+        match error:
+            case NotVerified():
+                return UNAUTHENTICATED
+            case Forbidden():
+                return FORBIDDEN
+            case RemoteError(code=code) if code in _PASSED_ON:
+                return Refusal(code, error.reason, error.message)
+            case RemoteError():
+                return UNAVAILABLE if error.code in _AWAY else INTERNAL
+        return refusal_for(error, self._service.errors) or INTERNAL
+
+
+_AWAY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
+_PASSED_ON = {
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.DATA_LOSS,
+}
+
+
+async def abort(context: Any, error: Exception, row: Refusal) -> None:
+    """End a call with an error's code, reason and details. Always raises."""
+    status: status_pb2.Status = to_status(error, row)
+    await context.abort(row.code, status.message, ((STATUS_KEY, status.SerializeToString()),))
+
+
+async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then drain.
+
+    `on_drain` is told how many seconds there are for what runs, and is awaited before calls are cut.
+    Raises BadSetting when the address can't be listened at.
+    """
+    server = grpc.aio.server(interceptors=[Guard(service)], options=OPTIONS)
+    service.add(server)
+    checks = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    reflection.enable_server_reflection(
+        (*service.rpc_services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME),
+        server,
+    )
+    try:
+        bound = server.add_insecure_port(service.address)
+    except RuntimeError:
+        bound = 0
+    if bound == 0:
+        raise BadSetting(f"LINTELLO_{service.name.upper()}_ADDRESS: can't listen at {service.address}")
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await server.start()
+    for name in ("", *service.rpc_services):
+        await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
+    telemetry.log.info("serving", address=service.address)
+    await stop.wait()
+    await checks.enter_graceful_shutdown()
+    telemetry.log.info("draining", seconds=service.drain_seconds)
+    if on_drain is not None:
+        await on_drain(service.drain_seconds)
+        await server.stop(grace=1)
+    else:
+        await server.stop(grace=service.drain_seconds)
+    telemetry.log.info("stopped")
+
+
+def run(name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a service's main on uvloop. A bad setting ends the process with one line and exit code 2."""
+    import uvloop
+
+    telemetry.configure(name)
+    try:
+        uvloop.run(main())
+    except BadSetting as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
