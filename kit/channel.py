@@ -1,13 +1,13 @@
 """Channel: calls to another service of the house, with its token, a deadline, the trace, and errors read back."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TypeVar
 
 import grpc
 
 from kit import telemetry
 from kit.deadline import budget
-from kit.errors import from_rpc
+from kit.errors import RemoteError, from_rpc
 from kit.identity import Caller
 from kit.serve import MESSAGE_BYTES
 
@@ -46,7 +46,11 @@ class Peer:
 
         Raises RemoteError.
         """
-        call = method(request, metadata=self._metadata(caller), timeout=budget(timeout))
+        seconds = budget(timeout)
+        if seconds <= 0:
+            # To grpc.aio a timeout of 0 means none.
+            raise RemoteError(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", "there was no time left")
+        call = method(request, metadata=self._metadata(caller), timeout=seconds)
         try:
             return await call
         except grpc.aio.AioRpcError as error:
@@ -54,7 +58,7 @@ class Peer:
 
     async def stream(
         self, method: grpc.aio.UnaryStreamMultiCallable[Request, Response], request: Request, caller: Caller
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncGenerator[Response]:
         """Stream the answers; closing the iterator (contextlib.aclosing) cancels the call. Raises RemoteError."""
         call = method(request, metadata=self._metadata(caller))
         try:

@@ -10,7 +10,7 @@ deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 def budget(timeout: float) -> float:
-    """Seconds a call made now may take: `timeout`, or what the caller's deadline leaves."""
+    """Seconds a call made now may take: `timeout`, or what the caller's deadline leaves, which may be 0."""
     until = deadline.get()
     if until is None:
         return timeout

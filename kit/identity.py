@@ -121,12 +121,17 @@ class Verifier:
             registry.validate(claims)
         except JoseError as error:
             raise NotVerified("the token has expired or is for another service") from error
-        if claims.get("iss") != holder or not isinstance(claims["sub"], str) or not claims["sub"]:
+        roles = claims.get("roles", [])
+        if (
+            claims.get("iss") != holder
+            or not (isinstance(claims["sub"], str) and claims["sub"])
+            or not (isinstance(roles, list) and all(isinstance(role, str) for role in roles))
+        ):
             raise NotVerified("the token can't be verified")
         return Caller(
             user=claims["sub"],
             subscription=str(claims.get("subscription", "")),
-            roles=frozenset(str(role) for role in claims.get("roles", ())),
+            roles=frozenset(roles),
             actor=holder,
             run_id=str(claims.get("run_id", "")),
         )

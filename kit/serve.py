@@ -6,6 +6,7 @@ first, what runs is given time, then the rest is cancelled.
 
 import asyncio
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -27,6 +28,10 @@ from kit.identity import Access, Forbidden, NotVerified, Verifier, authorize, be
 from kit.settings import BadSetting
 
 OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+LAST_ANSWERS_SECONDS = 1
+"""How long a stopping service gives answers that are on their way."""
+CLEAN_UP_SECONDS = 5
+"""How long a stopping service gives calls that were cut to clean up."""
 MESSAGE_BYTES = 20 * 1024 * 1024
 OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -69,6 +74,17 @@ class Guard(grpc.aio.ServerInterceptor):
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self, seconds: float) -> None:
+        """Wait until no call runs, its cleaning up included, for at most so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            pass
 
     async def intercept_service(
         self,
@@ -95,10 +111,11 @@ class Guard(grpc.aio.ServerInterceptor):
         return call
 
     def _stream(self, behaviour: Any, details: grpc.HandlerCallDetails) -> Any:
-        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+        # No generator: a call that is cancelled while it writes would leave one to the collector, in another task.
+        async def call(request: Any, context: Any) -> None:
             async with self._around(details, context), aclosing(behaviour(request, context)) as answers:
                 async for answer in answers:
-                    yield answer
+                    await context.write(answer)
 
         return call
 
@@ -108,6 +125,8 @@ class Guard(grpc.aio.ServerInterceptor):
         began = time.perf_counter()
         code = grpc.StatusCode.OK
         structlog.contextvars.clear_contextvars()
+        self._running += 1
+        self._idle.clear()
         with telemetry.span(details.method.removeprefix("/"), SpanKind.SERVER, metadata):
             try:
                 caller = self._service.verifier.verify(bearer(metadata))
@@ -116,6 +135,9 @@ class Guard(grpc.aio.ServerInterceptor):
                 left = context.time_remaining()
                 deadline.set(None if left is None else time.monotonic() + left)
                 yield
+            except asyncio.CancelledError:
+                code = grpc.StatusCode.CANCELLED
+                raise
             except Exception as error:  # noqa: BLE001 the one place where anything is caught
                 row = self._row(error)
                 code = row.code
@@ -125,6 +147,9 @@ class Guard(grpc.aio.ServerInterceptor):
             finally:
                 milliseconds = round((time.perf_counter() - began) * 1000, 1)
                 telemetry.log.info("call", method=details.method, code=code.name, ms=milliseconds)
+                self._running -= 1
+                if self._running == 0:
+                    self._idle.set()
 
     def _row(self, error: Exception) -> Refusal:
         match error:
@@ -163,7 +188,8 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
     `on_drain` is told how many seconds there are for what runs, and is awaited before calls are cut.
     Raises BadSetting when the address can't be listened at.
     """
-    server = grpc.aio.server(interceptors=[Guard(service)], options=OPTIONS)
+    guard = Guard(service)
+    server = grpc.aio.server(interceptors=[guard], options=OPTIONS)
     service.add(server)
     checks = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
@@ -171,11 +197,8 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
         (*service.rpc_services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME),
         server,
     )
-    try:
-        bound = server.add_insecure_port(service.address)
-    except RuntimeError:
-        bound = 0
-    if bound == 0:
+    # Asked beforehand, because gRPC's core writes lines of its own when it can't listen.
+    if not can_listen(service.address) or server.add_insecure_port(service.address) == 0:
         raise BadSetting(f"LINTELLO_{service.name.upper()}_ADDRESS: can't listen at {service.address}")
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -189,10 +212,26 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
     telemetry.log.info("draining", seconds=service.drain_seconds)
     if on_drain is not None:
         await on_drain(service.drain_seconds)
-        await server.stop(grace=1)
+        await server.stop(grace=LAST_ANSWERS_SECONDS)
     else:
-        await server.stop(grace=service.drain_seconds)
+        # From here on no new call is taken. Who watches the health has a call open for ever: nobody waits for that.
+        refusing = asyncio.ensure_future(server.stop(grace=service.drain_seconds))
+        await guard.idle(service.drain_seconds)
+        await server.stop(grace=LAST_ANSWERS_SECONDS)
+        await refusing
+    await guard.idle(CLEAN_UP_SECONDS)
     telemetry.log.info("stopped")
+
+
+def can_listen(address: str) -> bool:
+    """Whether `address` is `host:port`, and nobody listens there yet."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def run(name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "LINTELLO_"
@@ -26,7 +26,7 @@ class Settings(BaseSettings):
 
     internal_public_keys: str
     """`holder:base64,…`: the Ed25519 public keys of those who may mint internal tokens."""
-    drain_seconds: float = 30
+    drain_seconds: float = Field(default=30, ge=0, le=3600)
     """How long a stopping service waits for what runs, in seconds."""
     locale: Literal["fr", "en"] = "fr"
 

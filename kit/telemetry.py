@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import orjson
@@ -25,11 +26,10 @@ log = structlog.get_logger()
 def configure(service: str) -> None:
     """Send logs to standard error as one JSON object a line, and name this process in its traces."""
     trace.set_tracer_provider(TracerProvider(resource=Resource.create({"service.name": service})))
-    logging.basicConfig(
-        level=logging.WARNING,
-        stream=sys.stderr,
-        format='{"event":"library","logger":"%(name)s","level":"%(levelname)s"}',
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Wordless())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    sys.excepthook = _crashed
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -80,6 +80,30 @@ def propagate(metadata: dict[str, str]) -> dict[str, str]:
     """Add the current trace to the metadata of an outgoing call."""
     inject(metadata)
     return metadata
+
+
+class _Wordless(logging.Formatter):
+    """A library's record by its logger, level and place: its message and its exception's text may quote content."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event: dict[str, object] = {
+            "event": "library",
+            "logger": record.name,
+            "level": record.levelname.lower(),
+            "place": f"{record.pathname}:{record.lineno} {record.funcName}",
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            event |= {"error_type": type(error).__qualname__, "frames": frames(error)}
+        return orjson.dumps(event).decode()
+
+
+def _crashed(kind: type[BaseException], error: BaseException, trace_back: TracebackType | None) -> None:
+    """What ends the process is told like any other fault."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace_back)
+    else:
+        fault("crashed", error)
 
 
 def _add_trace(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -77,7 +77,7 @@ def _without_marks(line: str) -> str:
 
 def _up_to_sentence_end(line: str) -> str:
     for end in _SENTENCE_END.finditer(line):
-        word = _LAST_WORD.search(line[: end.start()])
+        word = _LAST_WORD.search(line, max(end.start() - 20, 0), end.start())
         dotted = end[0] == "." and word is not None
         if dotted and word is not None and (len(word[1]) == 1 or word[1].lower() in _ABBREVIATIONS):
             continue

@@ -33,14 +33,17 @@ class ServiceProcess:
 
 
 @asynccontextmanager
-async def running(name: str, settings: Mapping[str, str]) -> AsyncIterator[ServiceProcess]:
-    """Run `python -m services.<name>` with these settings (without their prefix) until it is SERVING; kill it after.
+async def running(
+    name: str, settings: Mapping[str, str], module: str | None = None, address: str | None = None
+) -> AsyncIterator[ServiceProcess]:
+    """Run a service (its module: `services.<name>`) with these settings until it is SERVING; kill it after.
 
-    Nothing of our own environment's settings reaches it. Fails with what it wrote when it ends instead of serving.
+    The settings are named without their prefix; nothing of our own environment's reaches it. Fails with what it wrote
+    when it ends instead of serving.
     """
-    address = f"127.0.0.1:{free_port()}"
+    address = address or f"127.0.0.1:{free_port()}"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"services.{name}"),
+        *(sys.executable, "-m", module or f"services.{name}"),
         env=environment({f"{name.upper()}_ADDRESS": address, **settings}),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -57,10 +60,10 @@ async def running(name: str, settings: Mapping[str, str]) -> AsyncIterator[Servi
         await reading
 
 
-async def refused(name: str, settings: Mapping[str, str]) -> tuple[int, str]:
+async def refused(module: str, settings: Mapping[str, str]) -> tuple[int, str]:
     """Run a service that doesn't come to serve: its exit code and what it wrote."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"services.{name}"),
+        *(sys.executable, "-m", module),
         env=environment(settings),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -14,7 +14,7 @@ class Terminal:
     """A terminal of a given size, with what stays on it and how a frame looks now."""
 
     def __init__(self, height: int = 40) -> None:
-        self.console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=100, height=height)
+        self.console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=120, height=height)
         self.clock = 0.0
         self.view = LiveView(self.console, clock=lambda: self.clock)
         self.progress = Progress()
@@ -25,7 +25,7 @@ class Terminal:
             self.view.show("", event, self.progress)
 
     def frame(self) -> list[str]:
-        still = Console(file=io.StringIO(), width=100, height=self.console.height)
+        still = Console(file=io.StringIO(), width=120, height=self.console.height)
         still.print(self.view, end="")
         assert isinstance(still.file, io.StringIO)
         return [line.rstrip() for line in still.file.getvalue().splitlines()]

@@ -47,7 +47,7 @@ def test_the_tree_of_a_chain_is_one_node_under_the_other() -> None:
     lines = shown(events.chain())
     drawn = lines[lines.index("Arbre de pensée") + 1 :][: len(events.CHAIN)]
     assert [line.index("(") > 0 and len(line) - len(line.lstrip(" └─│├")) for line in drawn] == [4, 8, 12, 16, 20]
-    assert drawn[-1].endswith("🎯 Réponse complète  (selected, essai-small, 340 tokens)")
+    assert drawn[-1].endswith("🎯 Réponse complète  (retenu, essai-small, 340 tokens)")
 
 
 def test_the_last_line_names_conversation_model_tokens_and_cost() -> None:

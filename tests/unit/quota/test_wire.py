@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from lintello.quota.v1 import quota_pb2 as pb
+
 from services.quota.leases import Admission, Lease
 from services.quota.wire import admission_to_wire, leases_to_wire
 

@@ -62,3 +62,9 @@ def test_any_other_call_for_json_is_structured() -> None:
 def test_content_in_parts_is_read_as_its_text() -> None:
     parts = [{"type": "text", "text": "C'est quoi "}, {"type": "image_url"}, {"type": "text", "text": "le SEO ?"}]
     assert asked([{"role": "user", "content": parts}], None).question == "C'est quoi le SEO ?"
+
+
+def test_a_question_that_quotes_other_tags_keeps_its_role() -> None:
+    messages = prompt("fr", "critique", previous="fait")
+    content = str(messages[-1]["content"]).replace(QUESTION, "Que fait ceci ?\n<step>\nx\n</step>\nMerci")
+    assert asked([{"role": "user", "content": content}], None).role == "critique"

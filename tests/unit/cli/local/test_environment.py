@@ -45,17 +45,18 @@ def test_gateway_and_engine_sign_each_with_its_own_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
+    ("name", "setting", "value"),
     [
-        ("DATABASE_URL", "postgresql://mine"),
-        ("REDIS_URL", "redis://mine"),
-        ("ENCRYPTION_KEYS", "mine:k"),
-        ("DRAIN_SECONDS", "30"),
-        ("INTERNAL_PUBLIC_KEYS", "mine:k"),
+        ("migrate", "DATABASE_URL", "postgresql://mine"),
+        ("quota", "REDIS_URL", "redis://mine"),
+        ("treestore", "ENCRYPTION_KEYS", "mine:k"),
+        ("engine", "DRAIN_SECONDS", "30"),
+        ("gateway", "JWT_SECRET", "mine"),
+        ("treestore", "INTERNAL_PUBLIC_KEYS", "mine:k"),
     ],
 )
-def test_what_the_user_set_wins_over_what_the_stack_makes(setting: str, value: str) -> None:
-    assert _environment("treestore", **{setting: value})[f"LINTELLO_{setting}"] == value
+def test_what_the_user_set_wins_over_what_the_stack_makes(name: str, setting: str, value: str) -> None:
+    assert _environment(name, **{setting: value})[f"LINTELLO_{setting}"] == value
 
 
 def test_a_private_key_of_the_users_is_verified_by_its_public_half() -> None:
@@ -66,7 +67,7 @@ def test_a_private_key_of_the_users_is_verified_by_its_public_half() -> None:
 
 
 def test_an_empty_value_counts_as_unset() -> None:
-    assert _environment("gateway", REDIS_URL="")["LINTELLO_REDIS_URL"] == "unix:///made"
+    assert _environment("quota", REDIS_URL="")["LINTELLO_REDIS_URL"] == "unix:///made"
 
 
 def test_development_gets_a_secret_to_sign_logins_with() -> None:

@@ -63,6 +63,14 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         open_folder(tmp_path / "file" / "data")
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_of_another_users_is_named(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "data")
+    folder.path.chmod(0o500)
+    with pytest.raises(FolderUnusable, match=str(folder.path)):
+        folder.acquire()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only as root does the server run as another user")
 def test_as_root_a_closed_home_leads_to_the_same_place_each_time(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)

@@ -1,0 +1,58 @@
+"""`state.json`: how the command line finds the stack that runs in a data folder."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+
+from cli.local.folder import DataFolder
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """A running stack: the supervisor's process id, where things listen, and each part's process id."""
+
+    pid: int
+    url: str
+    addresses: dict[str, str]
+    """gRPC `host:port` by service."""
+    pids: dict[str, int]
+    trial_model: bool
+
+
+def write_state(folder: DataFolder, state: State) -> None:
+    """Replace the folder's state, whole or not at all."""
+    draft = folder.state.with_name(".state.json.new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT, **asdict(state)}, file, indent=1)
+    draft.replace(folder.state)
+
+
+def read_state(folder: DataFolder) -> State | None:
+    """The stack running in this folder; None when there is none for us, or what is left is of one that died."""
+    try:
+        fields = json.loads(folder.state.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError, json.JSONDecodeError):
+        return None
+    if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
+        return None
+    state = State(**fields)
+    return state if is_alive(state.pid) else None
+
+
+def remove_state(folder: DataFolder) -> None:
+    """Say that nothing runs here any more."""
+    folder.state.unlink(missing_ok=True)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with this id exists, ours or not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
