@@ -42,7 +42,7 @@ def is_set(environment: Mapping[str, str], name: str) -> bool:
 
 def wants_trial_model(environment: Mapping[str, str]) -> bool:
     """Whether no model was configured, so that the trial model serves."""
-    return not any(is_set(environment, name) for name in ("LLM_BASE_URL", "LLM_API_KEY", "LLM_GGUF"))
+    return not any(is_set(environment, name) for name in ("LLM_BASE_URL", "LLM_API_KEY"))
 
 
 def child_environment(name: str, parent: Mapping[str, str], keys: Keys, places: Places) -> dict[str, str]:

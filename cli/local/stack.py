@@ -267,12 +267,15 @@ class Stack:
         self._tell("stopping", "", "")
         self._up = False
         remove_state(self._folder)
-        deadline = asyncio.get_running_loop().time() + STOP_SECONDS
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + STOP_SECONDS
         # The gateway goes on telling its clients how their runs end while the engine drains.
         await together(self._stop_children([GATEWAY], 6.0), self._stop_children(["engine"], 6.0, delay=0.3))
-        await self._stop_children([name for name in GRPC_OFFSETS if name != "engine"], 1.0)
+        await self._stop_children(
+            [name for name in GRPC_OFFSETS if name != "engine"], max(1.0, deadline - clock() - 1.5)
+        )
         await self._stop_children([TRIAL], 0.5)
-        left = max(1.0, deadline - asyncio.get_running_loop().time())
+        left = max(1.0, deadline - clock())
         await together(*(server.stop(left) for server in (self._postgres, self._valkey) if server is not None))
         self._release_ports()
         self._folder.release()

@@ -2,7 +2,7 @@
 
 from kit.model.chat import ChatRequest, Completion, End, Message, Piece, Usage
 from kit.model.client import ChatModel
-from kit.model.errors import ModelError, ModelErrorReason
+from kit.model.errors import ModelError, ModelErrorReason, UnusableKey, UnusableUrl
 from kit.model.retry import RetryRecord
 from kit.model.tokens import estimate_tokens
 
@@ -16,6 +16,8 @@ __all__ = [
     "ModelErrorReason",
     "Piece",
     "RetryRecord",
+    "UnusableKey",
+    "UnusableUrl",
     "Usage",
     "estimate_tokens",
 ]

@@ -52,3 +52,11 @@ class ModelError(Exception):
         self.status = status
         self.attempts = attempts
         self.usage = usage
+
+
+class UnusableUrl(ValueError):
+    """The base URL of a model server can't be used; the text says why and doesn't quote it."""
+
+
+class UnusableKey(ValueError):
+    """The key of a model server can't be used; the text says why and doesn't quote it."""

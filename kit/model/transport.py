@@ -13,6 +13,8 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
+from kit.model.errors import UnusableKey, UnusableUrl
+
 CONNECTION_ERRORS = (httpx.RequestError, aiohttp.ClientError)
 """What a broken exchange raises; the transport maps only some of aiohttp's errors to httpx's."""
 
@@ -56,13 +58,13 @@ def _checked(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL:
-        raise ValueError("the model server's base URL is not a URL") from None
+        raise UnusableUrl("the model server's base URL is not a URL") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("the model server's base URL must begin with http:// or https:// and name a host")
+        raise UnusableUrl("the model server's base URL must begin with http:// or https:// and name a host")
     if url.port is not None and not 0 < url.port < 65536:
-        raise ValueError("the model server's base URL names a port that can't exist")
+        raise UnusableUrl("the model server's base URL names a port that can't exist")
     if url.userinfo:
-        raise ValueError("the model server's base URL must not hold a user name or a password")
+        raise UnusableUrl("the model server's base URL must not hold a user name or a password")
     return url
 
 
@@ -70,7 +72,7 @@ def _authorization(api_key: str | None) -> dict[str, str]:
     if not api_key:
         return {}
     if not api_key.isascii() or not api_key.isprintable():
-        raise ValueError("the model server's API key holds characters that an HTTP header can't carry")
+        raise UnusableKey("the model server's API key holds characters that an HTTP header can't carry")
     return {"Authorization": f"Bearer {api_key}"}
 
 

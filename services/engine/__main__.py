@@ -5,10 +5,10 @@ from lintello.engine.v1 import engine_pb2, engine_pb2_grpc
 
 from kit.channel import Peer
 from kit.identity import Signer, Verifier
-from kit.model import ChatModel
+from kit.model import ChatModel, UnusableKey, UnusableUrl
 from kit.prompts import Prompts
 from kit.serve import Service, run, serve
-from kit.settings import load
+from kit.settings import BadSetting, load
 from services.engine.adapters.aliases import Aliases
 from services.engine.adapters.model import ChatModels
 from services.engine.adapters.quota import QuotaPeer
@@ -22,16 +22,25 @@ from services.engine.servicer import ACCESS, EngineServicer, ModeServicer
 from services.engine.settings import EngineSettings
 
 
+def model_client(settings: EngineSettings) -> ChatModel:
+    """The client of the model that settings name. Raises BadSetting when its URL or key can't be used."""
+    key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
+    if not settings.llm_base_url and key is None:
+        raise BadSetting("LINTELLO_LLM_BASE_URL: is missing, and so is LINTELLO_LLM_API_KEY")
+    timeout, idle = settings.llm_timeout_seconds, settings.llm_idle_seconds
+    try:
+        return ChatModel(settings.base_url, key, timeout=timeout, idle_timeout=idle)
+    except UnusableUrl as error:
+        raise BadSetting(f"LINTELLO_LLM_BASE_URL: {error}") from None
+    except UnusableKey as error:
+        raise BadSetting(f"LINTELLO_LLM_API_KEY: {error}") from None
+
+
 async def main() -> None:
     """Wire the engine and serve it."""
     settings = load(EngineSettings)
     signer = Signer(settings.internal_key.get_secret_value())
-    client = ChatModel(
-        settings.base_url,
-        settings.llm_api_key.get_secret_value() if settings.llm_api_key else None,
-        timeout=settings.llm_timeout_seconds,
-        idle_timeout=settings.llm_idle_seconds,
-    )
+    client = model_client(settings)
     aliases = Aliases(
         client,
         {

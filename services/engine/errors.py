@@ -8,7 +8,7 @@ from services.engine.ports import RunClosed, StoreAway
 from services.engine.runs import RunUnknown
 
 ERRORS: ErrorTable = {
-    ModeUnknown: Refusal(grpc.StatusCode.NOT_FOUND, "MODE_UNKNOWN"),
+    ModeUnknown: Refusal(grpc.StatusCode.INVALID_ARGUMENT, "MODE_UNKNOWN"),
     RunUnknown: Refusal(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", "not found"),
     StoreAway: Refusal(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the store doesn't answer"),
     RunClosed: Refusal(grpc.StatusCode.FAILED_PRECONDITION, "RUN_CLOSED", "the run has ended"),

@@ -83,7 +83,7 @@ class ModeServicer(engine_pb2_grpc.ModeServiceServicer):
         if not request.slug:
             raise InvalidField("slug", "must not be empty")
         locale = locale_from_wire(request.locale, self._locale)
-        return pb.GetModeResponse(mode=mode_to_wire(self._catalog.get(request.slug), locale))
+        return pb.GetModeResponse(mode=mode_to_wire(self._catalog.get(request.slug, "slug"), locale))
 
 
 async def _events(run: Run, after: int) -> AsyncGenerator[pb.ThinkingEvent, None]:

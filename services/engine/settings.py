@@ -1,6 +1,6 @@
 """The engine's settings."""
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr
 
 from kit.settings import Settings
 
@@ -24,14 +24,6 @@ class EngineSettings(Settings):
     model_codestral: str = ""
     model_pixtral: str = ""
     lease_seconds: float = Field(30, ge=3)
-
-    @model_validator(mode="after")
-    def _model_is_configured(self) -> "EngineSettings":
-        if not self.llm_base_url and self.llm_api_key is None:
-            raise ValueError("LINTELLO_LLM_BASE_URL or LINTELLO_LLM_API_KEY must be set")
-        if self.llm_base_url and not self.llm_base_url.startswith(("http://", "https://")):
-            raise ValueError("LINTELLO_LLM_BASE_URL must begin with http:// or https://")
-        return self
 
     @property
     def base_url(self) -> str:

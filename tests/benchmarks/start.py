@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import httpx
-import psutil
 
 from cli.trial.server import serving
 from tests.e2e.client import HARD

@@ -1,5 +1,6 @@
 """Quota over gRPC."""
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -21,6 +22,7 @@ class QuotaPeer:
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
+        self._giving_back: list[asyncio.Task[None]] = []
         self._stub = quota_pb2_grpc.QuotaServiceStub(peer.channel)
 
     async def acquire(self, lease_id: str, caller: Caller) -> Lease:
@@ -30,9 +32,9 @@ class QuotaPeer:
             answer = await self._peer.unary(self._stub.AcquireLease, request, caller, ACQUIRE_SECONDS)
         except RemoteError as error:
             telemetry.log.warning("quota_away", code=error.code.name)
-            if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                # It may have been granted all the same; what nobody uses is given back at once.
-                await self.release(lease_id, caller)
+            # It may have been granted all the same; what nobody uses is given back, without waiting for it.
+            self._giving_back.append(task := asyncio.create_task(self.release(lease_id, caller)))
+            task.add_done_callback(self._giving_back.remove)
             return Lease(False, "unavailable")
         return Lease(answer.granted, "" if answer.granted else "busy")
 

@@ -8,6 +8,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from kit.errors import InvalidField
 from services.engine.complexity import fold, stem_pattern, stems_in
 from services.engine.modes.config import ChainConfig
 
@@ -19,7 +20,7 @@ class BadModes(Exception):
     """The file of modes is wrong; the text names the mode and the field."""
 
 
-class ModeUnknown(Exception):
+class ModeUnknown(InvalidField):
     """There is no such mode, or it isn't enabled."""
 
 
@@ -90,11 +91,11 @@ class Catalog:
         """The modes a question can be asked in."""
         return [mode for mode in self._modes.values() if mode.enabled]
 
-    def get(self, slug: str) -> Mode:
-        """The mode of this slug. Raises ModeUnknown."""
+    def get(self, slug: str, field: str = "mode") -> Mode:
+        """The mode of this slug. Raises ModeUnknown, which names the request's field."""
         mode = self._modes.get(slug)
         if mode is None or not mode.enabled:
-            raise ModeUnknown("there is no such mode")
+            raise ModeUnknown(field, "there is no such mode")
         return mode
 
     def detect(self, message: str) -> Mode | None:

@@ -85,7 +85,7 @@ def test_where_things_listen_is_the_stacks_to_say() -> None:
     assert environment["LINTELLO_DATA_DIR"] == "/d"
 
 
-@pytest.mark.parametrize("setting", ["LLM_BASE_URL", "LLM_API_KEY", "LLM_GGUF"])
+@pytest.mark.parametrize("setting", ["LLM_BASE_URL", "LLM_API_KEY"])
 def test_any_model_setting_means_no_trial_model(setting: str) -> None:
     assert wants_trial_model({f"LINTELLO_{setting}": ""})
     assert not wants_trial_model({f"LINTELLO_{setting}": "x"})

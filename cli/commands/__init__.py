@@ -1,0 +1,1 @@
+"""One module per command of `lintello`; each is imported when its command is called."""

@@ -1,0 +1,1 @@
+"""Quota: who may think, and how many at once."""
