@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from kit.settings import BadSetting
@@ -19,14 +20,20 @@ def async_url(url: str) -> str:
     return f"postgresql+asyncpg://{rest}"
 
 
+def open_engine(url: str, **options: Any) -> AsyncEngine:
+    """An engine that keeps values out of its messages. Raises BadSetting when the URL isn't one of PostgreSQL's."""
+    try:
+        return create_async_engine(async_url(url), hide_parameters=True, **options)
+    except (ArgumentError, ValueError):
+        raise BadSetting("LINTELLO_DATABASE_URL: isn't a URL") from None
+
+
 class Database:
     """A pool of connections."""
 
     def __init__(self, url: str, pool_size: int = 10) -> None:
         """`pool_size` connections are kept, and as many more are opened under load."""
-        self.engine: AsyncEngine = create_async_engine(
-            async_url(url), pool_size=pool_size, max_overflow=pool_size, pool_use_lifo=True, hide_parameters=True
-        )
+        self.engine = open_engine(url, pool_size=pool_size, max_overflow=pool_size, pool_use_lifo=True)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -50,7 +57,7 @@ def migrate(url: str, migrations: Path, schema: str, revision: str = "head") -> 
     config = Config()
     config.set_main_option("script_location", str(migrations))
     config.set_main_option("path_separator", "os")
-    config.attributes["url"] = async_url(url)
+    config.attributes["url"] = url
     config.attributes["schema"] = schema
     if revision == "base":
         command.downgrade(config, revision)
@@ -61,7 +68,7 @@ def migrate(url: str, migrations: Path, schema: str, revision: str = "head") -> 
 async def run_migrations(config: Any, context: Any) -> None:
     """What an owner's env.py does: take the lock, make the schema, run the scripts, all in one transaction."""
     schema: str = config.attributes["schema"]
-    engine = create_async_engine(config.attributes["url"], hide_parameters=True)
+    engine = open_engine(config.attributes["url"])
     try:
         async with engine.begin() as connection:
             await connection.execute(

@@ -1,0 +1,93 @@
+"""Transactions: what a call does with the database is done whole, once, and survives one lost connection."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from asyncpg.exceptions import (
+    AdminShutdownError,
+    CannotConnectNowError,
+    CrashShutdownError,
+    DeadlockDetectedError,
+    PostgresConnectionError,
+    SerializationError,
+    TooManyConnectionsError,
+)
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from kit import telemetry
+from kit.database import Database
+from services.treestore.errors import DataLoss, StoreAway
+from services.treestore.outlines import Outlines
+from services.treestore.repository import Repository
+from services.treestore.run_repository import RunRepository
+from services.treestore.sealing import Keyring
+from services.treestore.tree_repository import TreeRepository
+
+T = TypeVar("T")
+
+# The server is going, coming or full.
+_AWAY = (
+    AdminShutdownError,
+    CannotConnectNowError,
+    CrashShutdownError,
+    PostgresConnectionError,
+    TooManyConnectionsError,
+)
+_AGAIN = (DeadlockDetectedError, SerializationError)
+
+
+def driver_error(error: DBAPIError) -> BaseException | None:
+    """What asyncpg raised, of which SQLAlchemy made its own."""
+    return error.orig.__cause__ if error.orig is not None else None
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What can be read and written within one transaction."""
+
+    conversations: Repository
+    runs: RunRepository
+    trees: TreeRepository
+
+
+class Store:
+    """The database, the keys, and the outlines of trees that are in use."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._outlines = Outlines()
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Do `work` in one transaction: all of it is kept, or, on any exception, none.
+
+        After a lost connection it is done once more on a fresh one, so `work` must be fit to be repeated even when
+        it was kept the first time and only the reply was lost. Raises StoreAway when that fails, too.
+        """
+        try:
+            return await self._once(work)
+        except StoreAway:
+            return await self._once(work)
+
+    async def _once(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        try:
+            async with self._database.transaction() as connection:
+                trees = TreeRepository(connection, self._outlines)
+                transaction = Transaction(
+                    Repository(connection, self._keyring), RunRepository(connection, self._keyring), trees
+                )
+                result = await work(transaction)
+        except DBAPIError as error:
+            if error.connection_invalidated or isinstance(driver_error(error), _AWAY + _AGAIN + (OSError,)):
+                raise StoreAway from None
+            raise
+        except (*_AWAY, PoolTimeout, OSError):
+            raise StoreAway from None
+        except DataLoss as error:
+            telemetry.log.error("data_loss", **error.metadata)
+            raise
+        if trees.written is not None:
+            self._outlines.keep(*trees.written)
+        return result
