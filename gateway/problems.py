@@ -40,6 +40,9 @@ REASONS: Mapping[str, Kind] = {
     "TREE_INVALID": Kind(400, "Cet arbre n'est pas valable", "This tree isn't valid"),
     "UNAUTHENTICATED": Kind(401, "Il faut vous identifier", "You need to sign in"),
     "FORBIDDEN": Kind(403, "Cet accès vous est refusé", "This isn't open to you"),
+    "SUBSCRIPTION_FORBIDS_FORCED_THINKING": Kind(
+        403, "Votre abonnement ne permet pas de forcer la réflexion", "Your subscription doesn't allow forced thinking"
+    ),
     "NOT_FOUND": Kind(404, "Introuvable", "Not found"),
     "METHOD_NOT_ALLOWED": Kind(405, "Cette méthode n'est pas prévue ici", "This method has no use here"),
     "RUN_IN_PROGRESS": Kind(409, "Une réponse est déjà en cours dans cette conversation", "An answer is in progress"),

@@ -7,7 +7,7 @@ from services.engine.ports import Model, ModelCall
 from services.engine.speak import speak
 from services.engine.think import Sight
 
-CLASSIC_SECONDS = 120.0
+CLASSIC_SECONDS = 300.0
 
 
 async def classic(journal: Journal, model: Model, sight: Sight) -> str:

@@ -1,19 +1,9 @@
 """What a call sees: the mode's system prompt, the history within the subscription's budget, and what is asked."""
 
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
-
-import yaml
 
 from kit.model import estimate_tokens
 from services.engine.domain import Turn
-
-
-def budget_for(subscription: str) -> int:
-    """How many tokens of history a subscription's questions carry (seed 11.3); an unknown one has the least."""
-    budgets = _budgets()
-    return budgets.get(subscription, min(budgets.values()))
 
 
 def cut(history: Sequence[Turn], budget: int) -> tuple[Turn, ...]:
@@ -34,10 +24,3 @@ def cut(history: Sequence[Turn], budget: int) -> tuple[Turn, ...]:
 def size(system: str, turns: Sequence[Turn]) -> int:
     """Estimated tokens of everything a call sees."""
     return estimate_tokens(system) + sum(estimate_tokens(turn.content) for turn in turns)
-
-
-@cache
-def _budgets() -> dict[str, int]:
-    text = resources.files(__package__).joinpath("history.yaml").read_text(encoding="utf-8")
-    budgets: dict[str, int] = yaml.safe_load(text)
-    return budgets

@@ -17,6 +17,7 @@ from services.engine.labels import Icons, Labels
 from services.engine.modes.catalog import FALLBACK, Catalog, Mode
 from services.engine.ports import Model, Quota, Store
 from services.engine.strategies.chain import chain
+from services.engine.subscriptions import subscription_of
 from services.engine.think import Sight, Think
 
 Strategy = Callable[[Think], Awaitable[None]]
@@ -76,7 +77,7 @@ class Pipeline:
             )
         return Sight(
             system=self.prompts.render(journal.question.locale, mode.prompt),
-            history=context.cut(history, context.budget_for(journal.caller.subscription)),
+            history=context.cut(history, subscription_of(journal.caller.subscription).history_tokens),
             requested=journal.question.model,
             detected=routing.detect(journal.question.message),
         )
@@ -84,6 +85,8 @@ class Pipeline:
     def _wants_think(self, journal: Journal, mode: Mode) -> bool:
         """The gate's first two questions; the slot is asked for last."""
         if journal.question.thinking is Thinking.OFF or mode.config is None:
+            return False
+        if subscription_of(journal.caller.subscription).discovery_only and not mode.discovery:
             return False
         journal.complexity = assess(journal.question.message).complexity
         forced = journal.question.thinking is Thinking.ON

@@ -41,6 +41,9 @@ class Store(Protocol):
     async def finish(self, finish: Finish, caller: Caller) -> None:
         """End a run. Raises RunClosed, StoreAway."""
 
+    async def check_run(self, run_id: str, caller: Caller) -> None:
+        """Raise kit.errors.RemoteError when this user has no such run."""
+
     async def history(self, conversation_id: str, node_id: str, caller: Caller) -> list[Turn]:
         """The messages along a node's lineage, the oldest in front. Raises kit.errors.RemoteError."""
 

@@ -12,12 +12,13 @@ from kit.errors import ShuttingDown
 from kit.identity import Caller, for_run
 from kit.ids import new_id
 from kit.text import first_sentence
-from services.engine.domain import Ending, Question
+from services.engine.domain import Ending, Question, Thinking
 from services.engine.events import Done, EventLog, RunStarted, Trouble
 from services.engine.journal import Journal
 from services.engine.labels import Labels
 from services.engine.pipeline import Pipeline
 from services.engine.ports import RunClosed, Store, StoreAway
+from services.engine.subscriptions import ForcedThinkingForbidden, subscription_of
 
 HEARTBEAT_SECONDS = 5.0
 KEPT_SECONDS = 300.0
@@ -46,7 +47,8 @@ class Run:
         """End it; what it has said is kept. Telling it twice, or once it has ended, changes nothing."""
         if self.stopping is None and not self.log.closed and self.task is not None:
             self.stopping = ending
-            self.task.cancel()
+            # Behind the task's first step, which waits in the same queue: a task cancelled before it never runs at all.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
 
 
 class Runs:
@@ -62,10 +64,12 @@ class Runs:
     async def start(self, question: Question, caller: Caller) -> Run:
         """Store the question and begin to answer it.
 
-        Raises ShuttingDown, ModeUnknown, and RemoteError where the store refuses.
+        Raises ShuttingDown, ModeUnknown, ForcedThinkingForbidden, and RemoteError where the store refuses.
         """
         if self._draining:
             raise ShuttingDown("shutting down")
+        if question.thinking is Thinking.ON and not subscription_of(caller.subscription).may_force:
+            raise ForcedThinkingForbidden("this subscription can't ask for a think")
         if question.mode:
             self._pipeline.catalog.get(question.mode)
         run_id = new_id()
@@ -88,6 +92,14 @@ class Runs:
             raise RunUnknown("there is no such run")
         return run
 
+    async def stop(self, run_id: str, caller: Caller) -> None:
+        """End a run; one that has ended, here or elsewhere, stays as it is. Raises RemoteError when there is none."""
+        run = self._runs.get(run_id)
+        if run is not None and run.owner == caller.user:
+            run.stop(Ending.STOPPED)
+        else:
+            await self._store.check_run(run_id, caller)
+
     async def drain(self, seconds: float) -> None:
         """Take no more questions; give running ones `seconds`, then end them with what there is."""
         self._draining = True
@@ -106,6 +118,8 @@ class Runs:
         try:
             await self._pipeline.answer(run.journal)
             whole = True
+        except RunClosed:
+            run.stopping = Ending.PARTIAL
         finally:
             heart.cancel()
             await self._finish(run, whole)

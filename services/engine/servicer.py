@@ -12,8 +12,9 @@ from kit.identity import Access, current
 from kit.ids import checked_id
 from services.engine.complexity import assess
 from services.engine.domain import Ending
-from services.engine.modes.catalog import Catalog
+from services.engine.modes.catalog import Catalog, Mode
 from services.engine.runs import Run, Runs
+from services.engine.subscriptions import subscription_of
 from services.engine.wire import event_to_wire, locale_from_wire, message_from_wire, mode_to_wire, question_from_wire
 
 ACCESS: Mapping[str, Access] = {
@@ -57,7 +58,7 @@ class EngineServicer(engine_pb2_grpc.EngineServiceServicer):
 
     async def StopRun(self, request: pb.StopRunRequest, _: Any) -> pb.StopRunResponse:
         """End a run."""
-        self._runs.find(checked_id("run_id", request.run_id), current.get().user).stop(Ending.STOPPED)
+        await self._runs.stop(checked_id("run_id", request.run_id), current.get())
         return pb.StopRunResponse()
 
     async def AssessComplexity(self, request: pb.AssessComplexityRequest, _: Any) -> pb.AssessComplexityResponse:
@@ -76,14 +77,23 @@ class ModeServicer(engine_pb2_grpc.ModeServiceServicer):
     async def ListModes(self, request: pb.ListModesRequest, _: Any) -> pb.ListModesResponse:
         """Read the enabled modes."""
         locale = locale_from_wire(request.locale, self._locale)
-        return pb.ListModesResponse(modes=[mode_to_wire(mode, locale) for mode in self._catalog.enabled()])
+        return pb.ListModesResponse(
+            modes=[mode_to_wire(mode, locale, _may_think(mode)) for mode in self._catalog.enabled()]
+        )
 
     async def GetMode(self, request: pb.GetModeRequest, _: Any) -> pb.GetModeResponse:
         """Read one mode."""
         if not request.slug:
             raise InvalidField("slug", "must not be empty")
         locale = locale_from_wire(request.locale, self._locale)
-        return pb.GetModeResponse(mode=mode_to_wire(self._catalog.get(request.slug, "slug"), locale))
+        mode = self._catalog.get(request.slug, "slug")
+        return pb.GetModeResponse(mode=mode_to_wire(mode, locale, _may_think(mode)))
+
+
+def _may_think(mode: Mode) -> bool:
+    """Whether the caller's subscription may think in a mode."""
+    limited = subscription_of(current.get().subscription).discovery_only
+    return mode.config is not None and (mode.discovery or not limited)
 
 
 async def _events(run: Run, after: int) -> AsyncGenerator[pb.ThinkingEvent, None]:

@@ -180,8 +180,8 @@ def event_to_wire(run_id: str, numbered: events.Numbered) -> pb.ThinkingEvent:
     return wire
 
 
-def mode_to_wire(mode: Mode, locale: Literal["fr", "en"]) -> pb.Mode:
-    """A mode as it is shown in a locale."""
+def mode_to_wire(mode: Mode, locale: Literal["fr", "en"], may_think: bool) -> pb.Mode:
+    """A mode as it is shown in a locale, to a user who may think in it or not."""
     config = struct_pb2.Struct()
     if mode.config is not None:
         config.update(mode.config.model_dump(mode="json"))
@@ -194,5 +194,5 @@ def mode_to_wire(mode: Mode, locale: Literal["fr", "en"]) -> pb.Mode:
         display_template=mode.display_template,
         discovery=mode.discovery,
         enabled=mode.enabled,
-        may_think=mode.config is not None,
+        may_think=may_think,
     )

@@ -68,6 +68,10 @@ class TreestorePeer:
         """End a run."""
         await self._write(self._stub.FinishRun, finish_to_wire(finish), caller)
 
+    async def check_run(self, run_id: str, caller: Caller) -> None:
+        """Whether this user has such a run."""
+        await self._peer.unary(self._stub.GetRun, pb.GetRunRequest(run_id=run_id), caller)
+
     async def history(self, conversation_id: str, node_id: str, caller: Caller) -> list[Turn]:
         """The messages along a node's lineage; a store that is away is asked again."""
         request = pb.GetLineageRequest(conversation_id=conversation_id, node_id=node_id)

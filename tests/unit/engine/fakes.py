@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
+import grpc
+
+from kit.errors import RemoteError
 from kit.identity import Caller
 from kit.ids import new_id
 from kit.prompts import Prompts
@@ -120,6 +123,10 @@ class MemoryStore:
         self.nodes += [node for node in finish.nodes if node not in self.nodes]
         self.finished.append(finish)
 
+    async def check_run(self, run_id: str, caller: Caller) -> None:
+        if run_id not in {finish.run_id for finish in self.finished}:
+            raise RemoteError(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", "not found")
+
     async def history(self, conversation_id: str, node_id: str, caller: Caller) -> list[Turn]:
         return self.turns
 
@@ -164,12 +171,12 @@ class House:
         pipeline = Pipeline(self.store, self.quota, self.model, Catalog.load(), Prompts(FOLDER), LABELS, load_icons())
         self.runs = Runs(pipeline, self.store, LABELS)
 
-    async def start(self, message: str, **fields: object) -> Run:
-        return await self.runs.start(question(message, **fields), CALLER)
+    async def start(self, message: str, caller: Caller = CALLER, **fields: object) -> Run:
+        return await self.runs.start(question(message, **fields), caller)
 
-    async def ask(self, message: str, **fields: object) -> list[Event]:
+    async def ask(self, message: str, caller: Caller = CALLER, **fields: object) -> list[Event]:
         """Ask, and wait for every event."""
-        return await events(await self.start(message, **fields))
+        return await events(await self.start(message, caller, **fields))
 
 
 def question(message: str, **fields: object) -> Question:

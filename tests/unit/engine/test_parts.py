@@ -14,6 +14,7 @@ from services.engine.events import Content, Done, EventLog, Trouble
 from services.engine.modes.catalog import BadModes, Catalog
 from services.engine.modes.config import ChainConfig
 from services.engine.reading import SUMMARY_CHARACTERS, read_critique, read_steps, split_summary
+from services.engine.subscriptions import subscription_of
 
 DONE = Done("c", "m", "n", "model", 0, 0.0, False, False, "")
 
@@ -170,8 +171,9 @@ def test_history_begins_with_a_question_and_keeps_the_newest() -> None:
     assert [turn.content for turn in context.cut(turns, 2_000)] == ["c", "d"]
 
 
-def test_an_unknown_subscription_has_the_smallest_budget() -> None:
-    assert context.budget_for("inconnu") == context.budget_for("gratuit") == 2_000
+def test_an_unknown_subscription_is_treated_as_the_free_one() -> None:
+    assert subscription_of("inconnu") == subscription_of("gratuit")
+    assert subscription_of("gratuit").history_tokens == 2_000
 
 
 async def test_the_first_piece_goes_at_once_and_those_after_it_are_joined() -> None:

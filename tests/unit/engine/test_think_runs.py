@@ -2,6 +2,8 @@
 
 import pytest
 
+from kit.errors import RemoteError
+from kit.identity import Caller
 from services.engine.domain import Ending, Role, Status, Thinking, Turn
 from services.engine.events import (
     Content,
@@ -16,7 +18,9 @@ from services.engine.events import (
 )
 from services.engine.modes.catalog import ModeUnknown
 from services.engine.ports import Lease, ModelCall, ModelFailed
+from services.engine.subscriptions import ForcedThinkingForbidden
 from tests.unit.engine.fakes import (
+    CALLER,
     STEPS,
     CountingQuota,
     House,
@@ -140,7 +144,7 @@ async def test_the_slot_is_held_during_the_think_and_given_back_after_it() -> No
 )
 async def test_a_question_that_needs_no_think_gets_a_classic_answer(message: str, fields: dict[str, object]) -> None:
     house = House()
-    found = await house.ask(message, **fields)
+    found = await house.ask(message, CALLER, **fields)
     assert kinds(found) == ["RunStarted", "Content", "Done"]
     assert house.quota.asked == 0
     assert [node.role for node in house.store.nodes] == [Role.CONVERSATION]
@@ -340,3 +344,53 @@ async def test_a_thinks_tokens_and_cost_are_those_of_all_its_calls() -> None:
     assert isinstance(found[0], RunStarted)
     assert isinstance(found[1], ThinkingStarted)
     assert any(isinstance(event, Content) for event in found)
+
+
+FREE = Caller("bob", "gratuit", frozenset(), "gateway")
+
+
+async def test_a_run_stopped_before_its_first_step_still_ends_and_is_stored() -> None:
+    house = House()
+    run = await house.start(HARD, mode="recherche")
+    run.stop(Ending.STOPPED)
+    found = await events(run)
+    assert done(found).partial
+    assert ending_of(house.store) is Ending.STOPPED
+
+
+async def test_a_run_closed_by_somebody_else_in_mid_think_says_so_once() -> None:
+    store = MemoryStore()
+    store.closed = True
+    found = await House(store=store).ask(HARD, mode="recherche")
+    assert [event.code for event in found if isinstance(event, Trouble)] == ["not_saved"]
+
+
+async def test_stopping_a_run_that_ended_long_ago_is_the_same_answer() -> None:
+    house = House()
+    run = await house.start("Bonjour")
+    await events(run)
+    await house.runs.stop(run.run_id, CALLER)
+    elsewhere = House(store=house.store)
+    await elsewhere.runs.stop(run.run_id, CALLER)
+
+
+async def test_a_run_of_somebody_else_cannot_be_stopped() -> None:
+    house = House(ScriptedModel(hang="conversation"))
+    run = await house.start("Bonjour")
+    with pytest.raises(RemoteError):
+        await house.runs.stop(run.run_id, FREE)
+    assert run.stopping is None
+    run.stop(Ending.STOPPED)
+    await events(run)
+
+
+async def test_a_free_subscription_thinks_in_discovery_modes_only() -> None:
+    assert done(await House().ask(HARD, FREE, mode="recherche")).thinking
+    assert not done(await House().ask(HARD, FREE, mode="code")).thinking
+
+
+async def test_a_free_subscription_may_not_force_a_think() -> None:
+    house = House()
+    with pytest.raises(ForcedThinkingForbidden):
+        await house.start(HARD, FREE, mode="recherche", thinking=Thinking.ON)
+    assert not hasattr(house.store, "title")

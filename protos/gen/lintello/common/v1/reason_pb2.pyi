@@ -54,6 +54,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """REASON_SHUTTING_DOWN: this process takes no new work; another one, or a later try, will."""
     REASON_INTERNAL: _Reason.ValueType  # 15
     """REASON_INTERNAL: a fault of ours; the message says nothing, the log has it under the request's id."""
+    REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: _Reason.ValueType  # 16
+    """REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: this subscription thinks when a question needs it, not on demand."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Reason says why a call was refused, for a program to branch on. It travels as
@@ -92,4 +94,6 @@ REASON_SHUTTING_DOWN: Reason.ValueType  # 14
 """REASON_SHUTTING_DOWN: this process takes no new work; another one, or a later try, will."""
 REASON_INTERNAL: Reason.ValueType  # 15
 """REASON_INTERNAL: a fault of ours; the message says nothing, the log has it under the request's id."""
+REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: Reason.ValueType  # 16
+"""REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: this subscription thinks when a question needs it, not on demand."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
