@@ -13,7 +13,7 @@ demo: setup
 	@exec $(BIN)/lintello demo
 
 test: setup-dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: setup-dev
 	$(BIN)/python -m pytest -m slow
