@@ -129,6 +129,7 @@ def test_an_unknown_key_id_is_a_loss_that_names_the_row() -> None:
     "bad",
     ["", "k", "k:", f":{base64.b64encode(bytes(32)).decode()}", "k:not base64!", setting("k", length=16),
      setting("k", "k"), setting("k") + ","],
+    ids=["nothing", "no key", "empty key", "no id", "not base64", "too short", "an id twice", "an empty pair"],
 )  # fmt: skip
 def test_a_bad_setting_is_refused_by_name_without_its_value(bad: str) -> None:
     with pytest.raises(BadSetting) as refusal:
