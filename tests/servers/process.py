@@ -42,17 +42,27 @@ async def running(
     when it ends instead of serving.
     """
     address = address or f"127.0.0.1:{free_port()}"
+    own = {f"{name.upper()}_ADDRESS": address, **settings}
+    async with spawned(module or f"services.{name}", own) as (process, lines):
+        await _wait_serving(address, process, lines)
+        yield ServiceProcess(address, process, lines)
+
+
+@asynccontextmanager
+async def spawned(
+    module: str, settings: Mapping[str, str]
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[str]]]:
+    """Run a module with these settings, and gather the lines it writes; kill it after."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module or f"services.{name}"),
-        env=environment({f"{name.upper()}_ADDRESS": address, **settings}),
+        *(sys.executable, "-m", module),
+        env=environment(settings),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     lines: list[str] = []
     reading = asyncio.ensure_future(_read(process, lines))
     try:
-        await _wait_serving(address, process, lines)
-        yield ServiceProcess(address, process, lines)
+        yield process, lines
     finally:
         if process.returncode is None:
             process.kill()

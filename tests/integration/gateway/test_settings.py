@@ -4,8 +4,9 @@ import pytest
 
 from tests.integration.gateway.backend import Backend
 from tests.integration.gateway.conftest import SECRET
-from tests.integration.gateway.process import Gateway, gateway, refused, settings_for
+from tests.integration.gateway.process import Gateway, gateway, settings_for
 from tests.servers.identity import Keys
+from tests.servers.process import refused
 
 
 @pytest.mark.parametrize(
@@ -26,24 +27,26 @@ from tests.servers.identity import Keys
 async def test_a_bad_setting_stops_the_start_with_one_line(
     services: Backend, identity: Keys, changes: dict[str, str], named: str
 ) -> None:
-    code, output = await refused(settings_for(services, identity.gateway) | changes)
+    code, output = await refused("gateway", settings_for(services, identity.gateway) | changes)
     assert code == 2
     assert named in output
     assert len(output.strip().splitlines()) == 1
 
 
 async def test_a_secret_that_is_too_short_is_not_quoted(services: Backend, identity: Keys) -> None:
-    _, output = await refused(settings_for(services, identity.gateway, JWT_SECRET="hunter2"))
+    _, output = await refused("gateway", settings_for(services, identity.gateway, JWT_SECRET="hunter2"))
     assert "hunter2" not in output
 
 
 async def test_the_engines_key_is_not_taken_for_the_gateways(services: Backend, identity: Keys) -> None:
-    code, output = await refused(settings_for(services, identity.engine))
+    code, output = await refused("gateway", settings_for(services, identity.engine))
     assert (code, "LINTELLO_INTERNAL_KEY: " in output) == (2, True)
 
 
 async def test_a_port_that_is_taken_is_named(services: Backend, identity: Keys, dev_gateway: Gateway) -> None:
-    code, output = await refused(settings_for(services, identity.gateway) | {"GATEWAY_PORT": str(dev_gateway.port)})
+    code, output = await refused(
+        "gateway", settings_for(services, identity.gateway) | {"GATEWAY_PORT": str(dev_gateway.port)}
+    )
     assert (code, f"127.0.0.1:{dev_gateway.port}" in output) == (2, True)
 
 
