@@ -86,7 +86,7 @@ class Pipeline:
         """The gate's first two questions; the slot is asked for last."""
         if journal.question.thinking is Thinking.OFF or mode.config is None:
             return False
-        if subscription_of(journal.caller.subscription).discovery_only and not mode.discovery:
+        if not mode.may_think(subscription_of(journal.caller.subscription)):
             return False
         journal.complexity = assess(journal.question.message).complexity
         forced = journal.question.thinking is Thinking.ON

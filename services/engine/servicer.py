@@ -12,7 +12,7 @@ from kit.identity import Access, current
 from kit.ids import checked_id
 from services.engine.complexity import assess
 from services.engine.domain import Ending
-from services.engine.modes.catalog import Catalog, Mode
+from services.engine.modes.catalog import Catalog
 from services.engine.runs import Run, Runs
 from services.engine.subscriptions import subscription_of
 from services.engine.wire import event_to_wire, locale_from_wire, message_from_wire, mode_to_wire, question_from_wire
@@ -78,7 +78,10 @@ class ModeServicer(engine_pb2_grpc.ModeServiceServicer):
         """Read the enabled modes."""
         locale = locale_from_wire(request.locale, self._locale)
         return pb.ListModesResponse(
-            modes=[mode_to_wire(mode, locale, _may_think(mode)) for mode in self._catalog.enabled()]
+            modes=[
+                mode_to_wire(mode, locale, mode.may_think(subscription_of(current.get().subscription)))
+                for mode in self._catalog.enabled()
+            ]
         )
 
     async def GetMode(self, request: pb.GetModeRequest, _: Any) -> pb.GetModeResponse:
@@ -87,13 +90,9 @@ class ModeServicer(engine_pb2_grpc.ModeServiceServicer):
             raise InvalidField("slug", "must not be empty")
         locale = locale_from_wire(request.locale, self._locale)
         mode = self._catalog.get(request.slug, "slug")
-        return pb.GetModeResponse(mode=mode_to_wire(mode, locale, _may_think(mode)))
-
-
-def _may_think(mode: Mode) -> bool:
-    """Whether the caller's subscription may think in a mode."""
-    limited = subscription_of(current.get().subscription).discovery_only
-    return mode.config is not None and (mode.discovery or not limited)
+        return pb.GetModeResponse(
+            mode=mode_to_wire(mode, locale, mode.may_think(subscription_of(current.get().subscription)))
+        )
 
 
 async def _events(run: Run, after: int) -> AsyncGenerator[pb.ThinkingEvent, None]:

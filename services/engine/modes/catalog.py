@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from kit.errors import InvalidField
 from services.engine.complexity import fold, stem_pattern, stems_in
 from services.engine.modes.config import ChainConfig
+from services.engine.subscriptions import Subscription
 
 FALLBACK = "conversation"
 SHIPPED = Path(__file__).with_name("modes.yaml")
@@ -58,6 +59,10 @@ class Mode:
     def display_template(self) -> str:
         """How its thinking is shown."""
         return self.config.display_template if self.config else "default"
+
+    def may_think(self, subscription: Subscription) -> bool:
+        """Whether a subscription may think in it: it has a schema, and a limited one is in a discovery mode."""
+        return self.config is not None and (self.discovery or not subscription.discovery_only)
 
     @property
     def prompt(self) -> str:
