@@ -48,11 +48,16 @@ GrpcPort = Annotated[
 
 
 @app.command(help=say("help.up"))
-def up(port: Port = None, grpc_port: GrpcPort = None, data_dir: DataDir = None) -> None:
+def up(
+    port: Port = None,
+    grpc_port: GrpcPort = None,
+    data_dir: DataDir = None,
+    replicas: Annotated[str | None, typer.Option("--replicas", help=say("help.replicas"), show_default=False)] = None,
+) -> None:
     """Run the whole stack until Ctrl-C or SIGTERM."""
     from cli.commands.up import up as run_up
 
-    raise typer.Exit(run_up(port, grpc_port, data_dir))
+    raise typer.Exit(run_up(port, grpc_port, data_dir, replicas))
 
 
 @app.command(help=say("help.ask"))

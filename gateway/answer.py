@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from gateway.problems import REASONS
 from gateway.wire import Json
 
-FAILED = "internal"
+LOST = "events_lost"
+"""What a run says of itself when its pieces are kept no more; the answer is in its conversation."""
 
 
 class AnswerBuilder:
@@ -13,7 +15,6 @@ class AnswerBuilder:
     def __init__(self) -> None:
         self._content: list[str] = []
         self._notices: list[Json] = []
-        self._started: Json = {}
         self._schema: str | None = None
         self._completed: Json | None = None
         self._done: Json | None = None
@@ -23,8 +24,6 @@ class AnswerBuilder:
         if event is None:
             return
         match event["type"]:
-            case "run_started":
-                self._started = event
             case "content":
                 self._content.append(event["content"])
             case "thinking_started":
@@ -37,16 +36,24 @@ class AnswerBuilder:
                 self._done = event
 
     @property
-    def is_empty(self) -> bool:
-        """True when the run ended without an answer, or its events broke off."""
-        return self._done is None or (not self._content and self._done["message_id"] is None)
+    def is_done(self) -> bool:
+        """Whether the last event has been taken."""
+        return self._done is not None
 
     @property
-    def error_code(self) -> str:
-        """What an empty answer is empty for: the code of the last error event."""
+    def failure(self) -> str | None:
+        """Why there is no answer: a reason of `gateway.problems`; None when there is one."""
         if self._done is None:
-            return "unavailable"
-        return str(self._notices[-1]["code"]) if self._notices else FAILED
+            return "UNAVAILABLE"
+        error = self._notices[-1] if self._notices else {"code": "internal", "retryable": False}
+        if error["code"] == LOST:
+            return "EVENTS_EXPIRED"
+        if self._content or self._done["message_id"] is not None:
+            return None
+        reason = str(error["code"]).upper()
+        if reason in REASONS:
+            return reason
+        return "UNAVAILABLE" if error["retryable"] else "INTERNAL"
 
     def as_json(self) -> Json:
         """The answer, whole."""
@@ -57,8 +64,8 @@ class AnswerBuilder:
             "thinking": self._thinking(),
             "sources": [],
             "notices": self._notices,
-            "conversation_id": self._started["conversation_id"],
-            "run_id": self._started["run_id"],
+            "conversation_id": done["conversation_id"],
+            "run_id": done["run_id"],
             **{key: done[key] for key in ("node_id", "model", "tokens_used", "cost_eur", "partial", "degraded")},
         }
 

@@ -17,6 +17,7 @@ from gateway.metrics import Metrics
 from gateway.openapi import describe
 from gateway.routes import chat, conversations, health, me, modes, page, runs
 from gateway.routes.common import DOCUMENTED_BEARER, PROBLEMS
+from gateway.run_tokens import RunTokens
 from gateway.settings import GatewaySettings
 from kit.errors import InvalidField, RemoteError
 from kit.identity import NotVerified
@@ -49,6 +50,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         telemetry={"logs": False, "metrics": False, "operation_spans": False},
     )
     app.state.identity = identity
+    app.state.run_tokens = RunTokens(settings.internal_key.get_secret_value())
     app.state.metrics = metrics
     app.state.locale = settings.locale
     app.state.trial_model = settings.trial_model

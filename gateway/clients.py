@@ -1,8 +1,8 @@
 """Clients: the services the gateway speaks to, in the name of the user who asks."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import partial
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -10,6 +10,7 @@ from lintello.engine.v1 import engine_pb2 as pb
 from lintello.engine.v1.engine_pb2_grpc import EngineServiceStub, ModeServiceStub
 from lintello.treestore.v1.treestore_pb2_grpc import TreeStoreServiceStub
 
+from gateway.following import AWAY, Call, Following
 from gateway.settings import GatewaySettings
 from kit.channel import Peer
 from kit.errors import RemoteError
@@ -17,6 +18,8 @@ from kit.identity import FRONT, Caller, Signer
 from kit.settings import BadSetting
 
 HEALTH_SECONDS = 2
+THINK_PAUSES = (0.1, 0.5)
+"""Seconds before a question that no engine took is asked again."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +33,35 @@ class Clients:
     modes: ModeServiceStub
     treestore: TreeStoreServiceStub
 
-    async def think(
-        self, request: pb.ThinkRequest, caller: Caller
-    ) -> tuple[pb.ThinkingEvent, AsyncGenerator[pb.ThinkingEvent, None]]:
-        """Start a run; its first event and those that follow. Close the generator to end the call.
+    async def think(self, request: pb.ThinkRequest, caller: Caller) -> Following:
+        """Start a run and follow it.
 
-        Raises RemoteError when the run didn't start.
+        The request has an idempotency key: when an engine goes away before its first event, asking another one is
+        asking for the same run. Raises RemoteError when the run didn't start.
         """
-        events = self.engine_peer.stream(self.engine.Think, request, caller)
-        assert isinstance(events, AsyncGenerator)
-        first = await anext(events, None)
-        if first is None:
-            raise RemoteError(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "")
-        return first, events
+        pauses = iter(THINK_PAUSES)
+        while True:
+            call: Call = self.engine_peer.stream(self.engine.Think, request, caller)
+            try:
+                first = await anext(call, None)
+                if first is None:
+                    raise RemoteError(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "")
+            except RemoteError as error:
+                pause = next(pauses, None)
+                if error.code not in AWAY or pause is None:
+                    raise
+                await asyncio.sleep(pause)
+            else:
+                watch = partial(self._watch, first.run_id, caller)
+                return Following(first.run_id, watch, begun=(first, call))
+
+    def watch(self, run_id: str, after: int, caller: Caller) -> Following:
+        """Follow a run after an event's number; nothing is called before the first event is asked for."""
+        return Following(run_id, partial(self._watch, run_id, caller), after)
+
+    def _watch(self, run_id: str, caller: Caller, after: int) -> Call:
+        request = pb.WatchRunRequest(run_id=run_id, after_seq=after)
+        return self.engine_peer.stream(self.engine.WatchRun, request, caller)
 
     async def not_ready(self) -> list[str]:
         """The names of the services that don't say they are serving."""

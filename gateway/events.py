@@ -1,7 +1,5 @@
 """The events of a run as JSON objects: `type`, `seq`, `run_id`, `at`, and the fields of its type. Pure."""
 
-from typing import Any
-
 from lintello.engine.v1 import engine_pb2 as pb
 
 from gateway.wire import STEPS, Json, completed_from_wire, time_from_wire
@@ -80,13 +78,3 @@ def _done(done: pb.Done) -> Json:
         "partial": done.partial,
         "degraded": done.degraded or None,
     }
-
-
-def farewell(run_id: str, conversation_id: str, seq: int, at: str, thinking: bool, error: Json) -> list[dict[str, Any]]:
-    """What a reader gets when the events of a run break off after `seq`: an `error`, then `done`."""
-    head = {"run_id": run_id, "at": at}
-    done = pb.Done(conversation_id=conversation_id, thinking=thinking, partial=True)
-    return [
-        {"type": "error", **head, "seq": seq + 1, **error},
-        {"type": "done", **head, "seq": seq + 2, **_done(done)},
-    ]

@@ -24,7 +24,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
-        self._streams = Gauge("lintello_sse_streams_open", "Event streams open now.", registry=self._registry)
+        self._streams = Gauge("lintello_sse_streams_open", "Readers connected now.", registry=self._registry)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is a template, so that there are few of them."""

@@ -6,6 +6,8 @@ from fastapi import FastAPI
 
 from gateway.problems import MEDIA_TYPE
 
+PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
+
 
 def describe(app: FastAPI) -> None:
     """Have the application describe itself this way; made once, when first asked for."""
@@ -16,8 +18,10 @@ def describe(app: FastAPI) -> None:
             document = generate()
             for methods in document["paths"].values():
                 for operation in methods.values():
-                    content = operation["responses"]["default"]["content"]
-                    content[MEDIA_TYPE] = content.pop("application/json")
+                    for response in operation["responses"].values():
+                        content = response.get("content", {})
+                        if content.get("application/json") == PROBLEM:
+                            content[MEDIA_TYPE] = content.pop("application/json")
         assert app.openapi_schema is not None
         return app.openapi_schema
 

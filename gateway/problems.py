@@ -48,7 +48,20 @@ REASONS: Mapping[str, Kind] = {
     "RUN_IN_PROGRESS": Kind(409, "Une réponse est déjà en cours dans cette conversation", "An answer is in progress"),
     "RUN_CLOSED": Kind(409, "Cette exécution est terminée", "This run has ended"),
     "ID_TAKEN": Kind(409, "Cet identifiant est déjà pris", "This id is taken"),
+    "IDEMPOTENCY_KEY_REUSED": Kind(
+        409,
+        "Cette clé d'idempotence a déjà servi pour une autre demande",
+        "This idempotency key came with another request",
+    ),
+    "SEQUENCE_AHEAD": Kind(
+        409, "Cette exécution n'a pas encore d'événement de ce numéro", "The run has no event of this number yet"
+    ),
     "TREE_FULL": Kind(409, "Cette conversation est pleine : ouvrez-en une autre", "This conversation is full"),
+    "EVENTS_EXPIRED": Kind(
+        410,
+        "Les événements de cette exécution ne sont plus gardés ; la réponse est dans la conversation",
+        "The events of this run are kept no more; its answer is in the conversation",
+    ),
     "TOO_LARGE": Kind(413, "C'est trop volumineux", "This is too large"),
     "UNSUPPORTED_MEDIA_TYPE": Kind(415, "Il faut envoyer du JSON", "JSON is needed"),
     "RESOURCE_EXHAUSTED": Kind(429, "Trop de demandes", "Too many requests"),
@@ -133,21 +146,18 @@ def problem(
     return Response(orjson.dumps(document | more), kind.status, sent, MEDIA_TYPE)
 
 
-def remote_problem(error: RemoteError, locale: Locale) -> Response:
-    """What a service refused, for the outside. Its words go out only where they are about the request."""
+def remote_problem(error: RemoteError, locale: Locale, **more: Any) -> Response:
+    """What a service refused, for the outside. Its words go out only where they are about the request.
+
+    `more` are members beside those of the standard.
+    """
     reason = reason_of(error)
     ours = error.reason in REASONS and REASONS[reason].status < 500
     errors = [{"field": name, "message": message} for name, message in error.fields.items()]
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after)))
-    return problem(reason, locale, error.message if ours else "", errors if ours else (), headers)
-
-
-def failed_run(code: str, locale: Locale) -> Response:
-    """A run that ended without an answer; `code` is its error event's: a reason in lower_snake."""
-    reason = code.upper()
-    return problem(reason if reason in REASONS else "INTERNAL", locale)
+    return problem(reason, locale, error.message if ours else "", errors if ours else (), headers, **more)
 
 
 async def on_remote(request: Request, error: Exception) -> Response:

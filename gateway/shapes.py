@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.languages import Locale
 
-MESSAGE_BYTES = 256 * 1024
 ID_CHARACTERS = 200
 
 
@@ -14,20 +13,6 @@ class Incoming(BaseModel):
     """A body: a field that isn't known is refused by its name."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-
-class Question(Incoming):
-    """A question to answer."""
-
-    message: str = Field(description="At most 256 KiB.")
-    conversation_id: str | None = Field(None, max_length=ID_CHARACTERS, description="Absent: a new conversation.")
-    parent_node_id: str | None = Field(
-        None, max_length=ID_CHARACTERS, description="The node to continue; absent: the active one; empty: the root."
-    )
-    mode: str | None = Field(None, max_length=ID_CHARACTERS, description="A mode's slug; absent: it is detected.")
-    thinking: Literal["auto", "on", "off"] = "auto"
-    model: str | None = Field(None, max_length=ID_CHARACTERS, description="small, large, codestral or pixtral.")
-    locale: Locale | None = Field(None, description="Absent: by Accept-Language.")
 
 
 class NewConversation(Incoming):
@@ -181,39 +166,6 @@ class Me(BaseModel):
     trial_model: bool = Field(description="True when answers come from the trial model.")
 
 
-class AnswerMessage(BaseModel):
-    """The answer's message."""
-
-    id: str | None
-    role: Literal["assistant"]
-    content: str
-
-
-class Notice(BaseModel):
-    """Something that went wrong on the way to an answer."""
-
-    code: str
-    message: str
-    retryable: bool
-
-
-class Answer(BaseModel):
-    """An answer, whole."""
-
-    message: AnswerMessage
-    thinking: Thinking | None
-    sources: list[dict[str, Any]]
-    notices: list[Notice]
-    conversation_id: str
-    run_id: str
-    node_id: str | None
-    model: str | None
-    tokens_used: int
-    cost_eur: float
-    partial: bool
-    degraded: Literal["busy", "killed", "quota", "unavailable", "failed"] | None
-
-
 class FieldError(BaseModel):
     """What is wrong with a field."""
 
@@ -230,3 +182,4 @@ class Problem(BaseModel):
     detail: str | None
     reason: str
     errors: list[FieldError]
+    run_id: str = Field("", description="Only where a run had begun: its events can still be read.")

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from google.protobuf import json_format
 from google.protobuf.timestamp_pb2 import Timestamp
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.engine.v1 import engine_pb2 as engine
 from lintello.treestore.v1 import treestore_pb2 as treestore
 
@@ -68,6 +68,18 @@ def run_from_wire(run: treestore.Run) -> RunFacts:
         display_template=details.display_template or None,
         partial=run.partial,
     )
+
+
+def listed_run_from_wire(run: engine.Run) -> Json:
+    """A run of the list."""
+    return {
+        "run_id": run.run_id,
+        "conversation_id": run.conversation_id,
+        "status": run_pb2.RunStatus.Name(run.status).removeprefix("RUN_STATUS_").lower(),
+        "started_at": time_from_wire(run.started_at),
+        "ended_at": time_from_wire(run.ended_at) if run.HasField("ended_at") else None,
+        "last_seq": run.last_seq,
+    }
 
 
 def conversation_from_wire(conversation: treestore.Conversation) -> Json:

@@ -13,6 +13,7 @@ VALIDATION: Mapping[str, tuple[str, str]] = {
     "string_type": ("doit être un texte", "must be a text"),
     "string_too_long": ("au plus {max_length} caractères", "at most {max_length} characters"),
     "string_too_short": ("au moins {min_length} caractère", "at least {min_length} character"),
+    "string_pattern_mismatch": ("doit correspondre à {pattern}", "must match {pattern}"),
     "int_parsing": ("doit être un nombre entier", "must be a whole number"),
     "int_type": ("doit être un nombre entier", "must be a whole number"),
     "greater_than_equal": ("au moins {ge}", "at least {ge}"),
@@ -21,11 +22,6 @@ VALIDATION: Mapping[str, tuple[str, str]] = {
     "dict_type": ("doit être un objet JSON", "must be a JSON object"),
 }
 REFUSED = ("valeur refusée", "value refused")
-
-CUT_SHORT: Mapping[Locale, str] = {
-    "fr": "La réponse a été interrompue. Ce qui était déjà pensé est conservé.",
-    "en": "The answer was cut short. What had been thought is kept.",
-}
 
 
 def validation_message(error: Mapping[str, Any], locale: Locale) -> str:

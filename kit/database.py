@@ -5,11 +5,35 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from asyncpg.exceptions import (
+    AdminShutdownError,
+    CannotConnectNowError,
+    CrashShutdownError,
+    InvalidAuthorizationSpecificationError,
+    InvalidCatalogNameError,
+    PostgresConnectionError,
+    TooManyConnectionsError,
+    UndefinedTableError,
+)
 from sqlalchemy import text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from kit.settings import BadSetting
+
+# The server is going, coming, full or out of reach.
+_AWAY = (
+    AdminShutdownError,
+    CannotConnectNowError,
+    CrashShutdownError,
+    PostgresConnectionError,
+    TooManyConnectionsError,
+    PoolTimeout,
+    OSError,
+)
+MAYBE_AWAY = (DBAPIError, *_AWAY)
+"""What a statement raises when PostgreSQL isn't there, among other things; `is_away` tells."""
 
 
 def async_url(url: str) -> str:
@@ -26,6 +50,31 @@ def open_engine(url: str, **options: Any) -> AsyncEngine:
         return create_async_engine(async_url(url), hide_parameters=True, **options)
     except (ArgumentError, ValueError):
         raise BadSetting("LINTELLO_DATABASE_URL: isn't a URL") from None
+
+
+def driver_error(error: DBAPIError) -> BaseException | None:
+    """What asyncpg raised, of which SQLAlchemy made its own."""
+    return error.orig.__cause__ if error.orig is not None else None
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether this means that PostgreSQL doesn't answer, so that trying again may help."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(driver_error(error), _AWAY)
+    return isinstance(error, _AWAY)
+
+
+def as_bad_setting(error: DBAPIError, schema: str) -> BadSetting | None:
+    """What is wrong with DATABASE_URL, when PostgreSQL answered and this error says so."""
+    problems = {
+        UndefinedTableError: f"it has no {schema} tables; run lintello migrate",
+        InvalidCatalogNameError: "there is no such database",
+        InvalidAuthorizationSpecificationError: "the server refuses this user or password",
+    }
+    for kind, problem in problems.items():
+        if isinstance(driver_error(error), kind):
+            return BadSetting(f"LINTELLO_DATABASE_URL: {problem}")
+    return None
 
 
 class Database:

@@ -25,6 +25,8 @@ FRONT = "gateway"
 
 LIFETIME_SECONDS = 600
 LEEWAY_SECONDS = 5
+KEPT_TOKENS = 1_000
+"""How many tokens are remembered: those of the runs that go on. A run has its own, and every call of it the same."""
 
 
 class NotVerified(Exception):
@@ -61,8 +63,7 @@ class Signer:
 
     def __init__(self, internal_key: str, clock: Callable[[], float] = time.time) -> None:
         """`internal_key` is `holder:base64` of a raw 32-byte Ed25519 seed. Raises BadSetting when it isn't."""
-        self.holder, seed = _read_key(internal_key, "INTERNAL_KEY")
-        self._key = _private(seed)
+        self.holder, self._key = signing_key(internal_key)
         self._clock = clock
         self._minted: dict[tuple[str, Caller], tuple[float, str]] = {}
 
@@ -72,7 +73,7 @@ class Signer:
         known = self._minted.get((audience, caller))
         if known is not None and known[0] > now:
             return known[1]
-        if len(self._minted) > 10_000:
+        if len(self._minted) >= KEPT_TOKENS:
             self._minted.clear()
         claims = {
             "iss": self.holder,
@@ -101,9 +102,20 @@ class Verifier:
         self._keys = {holder: _public(key) for holder, key in pairs}
         self._audience = audience
         self._clock = clock
+        self._verified: dict[str, tuple[float, Caller]] = {}
 
     def verify(self, token: str) -> Caller:
-        """The caller a token speaks for. Raises NotVerified."""
+        """The caller a token speaks for; one that was verified is known until it expires. Raises NotVerified."""
+        known = self._verified.get(token)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        expires, caller = self._read(token)
+        if len(self._verified) >= KEPT_TOKENS:
+            self._verified.clear()
+        self._verified[token] = (expires, caller)
+        return caller
+
+    def _read(self, token: str) -> tuple[float, Caller]:
         try:
             decoded = jwt.decode(token, self._find, algorithms=["Ed25519"])
         except (JoseError, ValueError, KeyError) as error:
@@ -128,13 +140,14 @@ class Verifier:
             or not (isinstance(roles, list) and all(isinstance(role, str) for role in roles))
         ):
             raise NotVerified("the token can't be verified")
-        return Caller(
+        caller = Caller(
             user=claims["sub"],
             subscription=str(claims.get("subscription", "")),
             roles=frozenset(roles),
             actor=holder,
             run_id=str(claims.get("run_id", "")),
         )
+        return claims["exp"], caller
 
     def _find(self, unverified: object) -> OKPKey:
         kid = unverified.headers().get("kid")  # type: ignore[attr-defined]
@@ -162,6 +175,15 @@ def bearer(metadata: Mapping[str, str]) -> str:
     if scheme.lower() != "bearer" or not token:
         raise NotVerified("a token is needed: authorization: Bearer …")
     return token
+
+
+def signing_key(internal_key: str) -> tuple[str, OKPKey]:
+    """The holder of an `INTERNAL_KEY`, `holder:base64` of a raw 32-byte Ed25519 seed, and the key to sign with.
+
+    Raises BadSetting when it isn't one.
+    """
+    holder, seed = _read_key(internal_key, "INTERNAL_KEY")
+    return holder, _private(seed)
 
 
 def _read_key(text: str, name: str) -> tuple[str, bytes]:

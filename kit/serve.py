@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -20,16 +20,24 @@ from google.rpc import status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry.trace import SpanKind
+from prometheus_client import CollectorRegistry
 
 from kit import telemetry
 from kit.deadline import deadline
 from kit.errors import STATUS_KEY, ErrorTable, Refusal, RemoteError, refusal_for, to_status
 from kit.identity import Access, Forbidden, NotVerified, Verifier, authorize, bearer, current
+from kit.metrics import Calls, exposed
 from kit.settings import BadSetting
 
 OPEN = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+NOTICE_SECONDS = 0.2
+"""How long a stopping service still takes calls, while those who watch its health learn that it isn't serving."""
 LAST_ANSWERS_SECONDS = 1
-"""How long a stopping service gives answers that are on their way."""
+"""How long a service that has drained gives the answers that are still being written."""
+LAST_BYTES_SECONDS = 0.2
+"""How long a stopping service gives the bytes of answers to reach the line."""
+SLOW_SECONDS = 1.0
+"""Calls that take longer are logged, also when they went well."""
 CLEAN_UP_SECONDS = 5
 """How long a stopping service gives calls that were cut to clean up."""
 MESSAGE_BYTES = 20 * 1024 * 1024
@@ -39,9 +47,8 @@ OPTIONS = (
     # Without it a reader that stalls gets its share of a growing window, and thousands of messages pile up.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
-    # A client may ask every 10 s whether the connection lives, also with no call open.
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    # Clients ask every 2 s whether the connection lives (kit.channel); on a busy machine two pings may come at once.
+    ("grpc.http2.max_ping_strikes", 0),
 )
 
 UNAUTHENTICATED = Refusal(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
@@ -67,6 +74,10 @@ class Service:
     errors: ErrorTable
     verifier: Verifier
     drain_seconds: float
+    metrics_port: int | None = None
+    """Where `/metrics` is served, on the host of `address`; None: nowhere."""
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    """What is served there: the calls, and the service's own collectors."""
 
 
 class Guard(grpc.aio.ServerInterceptor):
@@ -74,6 +85,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._calls = Calls(service.registry)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -145,8 +157,11 @@ class Guard(grpc.aio.ServerInterceptor):
                     telemetry.fault("call_failed", error, method=details.method)
                 await abort(context, error, row)
             finally:
-                milliseconds = round((time.perf_counter() - began) * 1000, 1)
-                telemetry.log.info("call", method=details.method, code=code.name, ms=milliseconds)
+                seconds = time.perf_counter() - began
+                self._calls.served(details.method, code.name, seconds)
+                # Calls that went well and fast are counted, not told one by one: a think makes ten of them.
+                if code is not grpc.StatusCode.OK or seconds >= SLOW_SECONDS:
+                    telemetry.log.info("call", method=details.method, code=code.name, ms=round(seconds * 1000, 1))
                 self._running -= 1
                 if self._running == 0:
                     self._idle.set()
@@ -186,7 +201,7 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
     """Serve until SIGTERM or SIGINT, then drain.
 
     `on_drain` is told how many seconds there are for what runs, and is awaited before calls are cut.
-    Raises BadSetting when the address can't be listened at.
+    Raises BadSetting when the address, or the port of metrics, can't be listened at.
     """
     guard = Guard(service)
     server = grpc.aio.server(interceptors=[guard], options=OPTIONS)
@@ -200,6 +215,17 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
     # Asked beforehand, because gRPC's core writes lines of its own when it can't listen.
     if not can_listen(service.address) or server.add_insecure_port(service.address) == 0:
         raise BadSetting(f"LINTELLO_{service.name.upper()}_ADDRESS: can't listen at {service.address}")
+    async with exposed(service.registry, service.address, service.metrics_port):
+        await _serve_until_told(service, server, checks, guard, on_drain)
+
+
+async def _serve_until_told(
+    service: Service,
+    server: grpc.aio.Server,
+    checks: health.aio.HealthServicer,
+    guard: Guard,
+    on_drain: Callable[[float], Awaitable[None]] | None,
+) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -210,15 +236,16 @@ async def serve(service: Service, on_drain: Callable[[float], Awaitable[None]] |
     await stop.wait()
     await checks.enter_graceful_shutdown()
     telemetry.log.info("draining", seconds=service.drain_seconds)
+    await asyncio.sleep(NOTICE_SECONDS)
+    seconds = service.drain_seconds
     if on_drain is not None:
-        await on_drain(service.drain_seconds)
-        await server.stop(grace=LAST_ANSWERS_SECONDS)
-    else:
-        # From here on no new call is taken. Who watches the health has a call open for ever: nobody waits for that.
-        refusing = asyncio.ensure_future(server.stop(grace=service.drain_seconds))
-        await guard.idle(service.drain_seconds)
-        await server.stop(grace=LAST_ANSWERS_SECONDS)
-        await refusing
+        await on_drain(seconds)
+        seconds = LAST_ANSWERS_SECONDS
+    # From here on no new call is taken. Who watches the health has a call open for ever: nobody waits for that.
+    refusing = asyncio.ensure_future(server.stop(grace=seconds))
+    await guard.idle(seconds)
+    await server.stop(grace=LAST_BYTES_SECONDS)
+    await refusing
     await guard.idle(CLEAN_UP_SECONDS)
     telemetry.log.info("stopped")
 

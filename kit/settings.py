@@ -29,6 +29,8 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(default=30, ge=0, le=3600)
     """How long a stopping service waits for what runs, in seconds."""
     locale: Literal["fr", "en"] = "fr"
+    metrics_port: int | None = Field(default=None, ge=1, le=65535)
+    """Where a gRPC service serves `/metrics`, on the host it listens at; None: nowhere."""
 
 
 def load(kind: type[S]) -> S:

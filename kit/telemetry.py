@@ -18,6 +18,7 @@ from opentelemetry import trace
 from opentelemetry.propagate import extract, inject
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind
 
 log = structlog.get_logger()
@@ -25,7 +26,8 @@ log = structlog.get_logger()
 
 def configure(service: str) -> None:
     """Send logs to standard error as one JSON object a line, and name this process in its traces."""
-    trace.set_tracer_provider(TracerProvider(resource=Resource.create({"service.name": service})))
+    # Nobody takes spans yet, so none is recorded; their ids still go from process to process and into every log line.
+    trace.set_tracer_provider(TracerProvider(ALWAYS_OFF, Resource.create({"service.name": service})))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Wordless())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

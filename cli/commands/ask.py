@@ -6,9 +6,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from cli.commands.client import Gateway, StreamCut
+from cli.commands.client import StreamCut
 from cli.commands.credentials import own_token
 from cli.commands.failure import DONE, FAILED, WRONG_USAGE, Failure
+from cli.commands.gateways import Gateways
 from cli.commands.stack_url import Target, find_stack
 from cli.screen.progress import Progress
 from cli.screen.view import View
@@ -75,13 +76,13 @@ async def answer(target: Target, body: dict[str, Any], view: View, progress: Pro
     Raises Failure when the question is refused.
     """
     run = Progress() if progress is None else progress
-    async with Gateway(target.url, own_token()) as gateway:
+    async with Gateways(target.urls, own_token()) as gateways:
         notice = say("model.trial") if target.trial_model else None
-        reading = asyncio.ensure_future(_read(gateway, body, view, run, notice))
+        reading = asyncio.ensure_future(_read(gateways, body, view, run, notice))
         try:
             await asyncio.shield(reading)
         except asyncio.CancelledError:
-            await _stop(gateway, run, reading)
+            await _stop(gateways, run, reading)
             raise
         except StreamCut:
             print(
@@ -93,9 +94,9 @@ async def answer(target: Target, body: dict[str, Any], view: View, progress: Pro
     return FAILED if run.errors else DONE
 
 
-async def _read(gateway: Gateway, body: dict[str, Any], view: View, run: Progress, notice: str | None) -> None:
+async def _read(gateways: Gateways, body: dict[str, Any], view: View, run: Progress, notice: str | None) -> None:
     try:
-        async with aclosing(gateway.ask(body)) as events:
+        async with aclosing(gateways.follow(body, lambda: view.notice(say("run.returning")))) as events:
             async for raw, event in events:
                 if notice is not None:
                     view.notice(notice)
@@ -106,7 +107,7 @@ async def _read(gateway: Gateway, body: dict[str, Any], view: View, run: Progres
         view.close(run)
 
 
-async def _stop(gateway: Gateway, run: Progress, reading: asyncio.Future[None]) -> None:
+async def _stop(gateways: Gateways, run: Progress, reading: asyncio.Future[None]) -> None:
     """Stop the run, wait a moment for how it ends, and say what was kept."""
     try:
         async with asyncio.timeout(STOP_SECONDS):
@@ -114,11 +115,13 @@ async def _stop(gateway: Gateway, run: Progress, reading: asyncio.Future[None]) 
             while not run.run_id and not reading.done():  # noqa: ASYNC110 events are folded, nobody is woken
                 await asyncio.sleep(0.05)
             if run.run_id and run.done is None:
-                await gateway.stop(run.run_id)
+                await gateways.stop(run.run_id)
                 await asyncio.wait({reading})
     except TimeoutError:
         # Whoever doesn't answer now won't keep the user waiting.
         pass
+    except StreamCut:
+        print(say("stopped.unsure"), file=sys.stderr)
     except Failure as failure:
         print(failure, file=sys.stderr)
     finally:

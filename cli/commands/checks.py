@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cli.commands.settings import setting
+from cli.commands.stack_events import part
 from cli.local.folder import DataFolder
 from cli.local.health import grpc_serving, http_ready
 from cli.local.keys import encryption_file
@@ -85,9 +86,9 @@ async def check_services(state: State | None) -> list[Finding]:
     """The running stack and the health of each of its services."""
     if state is None:
         return [Finding(say("doctor.stack"), "info", say("doctor.stack_none"))]
-    findings = [Finding(say("doctor.stack"), "ok", say("doctor.stack_up", url=state.url))]
-    address = state.url.removeprefix("http://")
-    findings.append(_service("gateway", address, await http_ready(_port(address))))
+    findings = [Finding(say("doctor.stack"), "ok", say("doctor.stack_up", url=state.urls[0]))]
+    for name, url in state.gateways.items():
+        findings.append(_service(name, url.removeprefix("http://"), await http_ready(_port(url))))
     for name, address in state.addresses.items():
         findings.append(_service(name, address, await grpc_serving(_port(address))))
     return findings
@@ -95,7 +96,7 @@ async def check_services(state: State | None) -> list[Finding]:
 
 def _service(name: str, address: str, healthy: bool) -> Finding:
     text = say(f"doctor.service_{'ok' if healthy else 'down'}", address=address)
-    return Finding(say(f"part.{name}"), "ok" if healthy else "failed", text)
+    return Finding(part(name), "ok" if healthy else "failed", text)
 
 
 def _port(address: str) -> int:

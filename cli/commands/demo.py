@@ -27,11 +27,11 @@ async def _demo(data_dir: Path | None, stay: bool) -> int:
     cancel_on_signals()
     over = False
     try:
-        async with running_stack(None, None, data_dir) as stack:
+        async with running_stack(None, None, data_dir, None) as stack:
             print("\n" + say("demo.asking", question=say("demo.question")) + "\n", flush=True)
             run = Progress()
             body = {"message": say("demo.question"), "mode": MODE, "thinking": "on"}
-            code = await answer(Target(stack.url), body, choose_view(as_json=False), run)
+            code = await answer(Target((stack.url,)), body, choose_view(as_json=False), run)
             if code == DONE:
                 print("\n" + "\n".join(closing_lines(stack.url, run.conversation_id, data_dir)), flush=True)
             over = True

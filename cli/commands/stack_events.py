@@ -2,6 +2,8 @@
 
 from cli.commands.failure import FAILED, WRONG_USAGE, Failure
 from cli.local.errors import (
+    BadMetricsPort,
+    BadReplicas,
     BinariesMissing,
     FolderInUse,
     FolderUnusable,
@@ -12,12 +14,14 @@ from cli.local.errors import (
     StartTimeout,
 )
 from cli.local.process import EventKind
+from cli.screen.format import one_line
 from cli.texts import say
 
 
 def part(name: str) -> str:
-    """What a part of the stack is called."""
-    return say(f"part.{name}")
+    """What a part of the stack is called: `moteur`, `moteur 2`."""
+    kind, _, number = name.partition("-")
+    return f"{say(f'part.{kind}')} {number}".rstrip()
 
 
 def report(kind: EventKind, name: str, detail: str) -> None:
@@ -38,6 +42,8 @@ def line_for(kind: EventKind, name: str, detail: str) -> str | None:
             return None
         case "healthy":
             return say("up.healthy_port" if detail else "up.healthy", part=part(name), port=detail)
+        case "metrics":
+            return say("up.metrics", part=part(name), port=detail)
         case "died":
             return say("up.died", part=part(name), how=detail)
         case "restarted":
@@ -48,7 +54,7 @@ def line_for(kind: EventKind, name: str, detail: str) -> str | None:
             return say(f"up.{kind}")
 
 
-def failure_for(error: LocalStackError, port_was_asked_for: bool) -> Failure:
+def failure_for(error: LocalStackError) -> Failure:
     """The line and exit code for a stack that can't start."""
     match error:
         case FolderInUse(folder=path):
@@ -59,8 +65,12 @@ def failure_for(error: LocalStackError, port_was_asked_for: bool) -> Failure:
             return Failure(say("failed.key_missing", path=path))
         case BinariesMissing(package=package):
             return Failure(say("failed.binaries_missing", package=package))
-        case PortTaken(port=port):
-            return Failure(say("failed.port_taken", port=port), WRONG_USAGE if port_was_asked_for else FAILED)
+        case PortTaken(port=port, asked=asked):
+            return Failure(say("failed.port_taken", port=port), WRONG_USAGE if asked else FAILED)
+        case BadReplicas(given=given):
+            return Failure(say("usage.replicas", given=one_line(given)), WRONG_USAGE)
+        case BadMetricsPort():
+            return Failure(say("usage.metrics_port"), WRONG_USAGE)
         case StartFailed(exit_code=2, message=message):
             # A process that ends with 2 has written the one line that names the setting.
             return Failure(message, WRONG_USAGE)

@@ -11,26 +11,30 @@ from cli.texts import say
 
 @dataclass(frozen=True)
 class Target:
-    """Where the gateway answers, and whether the trial model is known to answer behind it."""
+    """Where the gateways answer, and whether the trial model is known to answer behind them."""
 
-    url: str
+    urls: tuple[str, ...]
+    """The one to use first in front."""
     trial_model: bool = False
 
 
 def find_stack(url: str | None, data_dir: Path | None) -> Target:
     """The stack at `url`, else the one that runs in the data folder.
 
-    Raises Failure: wrong usage for what isn't an HTTP URL, failed when nothing runs in the folder.
+    A URL that is one of that stack's gateways brings the others with it. Raises Failure: wrong usage for what isn't an
+    HTTP URL, failed when nothing runs in the folder.
     """
-    if url is not None:
-        return Target(check_url(url))
     from cli.local.folder import DataFolder, choose_path
     from cli.local.state import read_state
 
+    first = None if url is None else check_url(url)
     state = read_state(DataFolder(choose_path(data_dir, os.environ)))
+    if first is not None and (state is None or first not in state.urls):
+        return Target((first,))
     if state is None:
         raise Failure(say("stack.none"))
-    return Target(state.url, state.trial_model)
+    # Those after the first keep their order.
+    return Target(tuple(sorted(state.urls, key=lambda one: one != (first or state.urls[0]))), state.trial_model)
 
 
 def check_url(url: str) -> str:

@@ -17,7 +17,7 @@ def tree(conversation: str, as_json: bool, url: str | None, data_dir: Path | Non
     """Print the tree: drawn, or its nested JSON as the gateway sends it. Raises Failure."""
     target = find_stack(url, data_dir)
     # Flat to be drawn: the nested form of a long conversation is deeper than a JSON parser goes.
-    answer = asyncio.run(_fetch(target.url, conversation, "nested" if as_json else "flat"))
+    answer = asyncio.run(_fetch(target.urls[0], conversation, "nested" if as_json else "flat"))
     if as_json:
         print(answer)
         return

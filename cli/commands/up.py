@@ -10,7 +10,7 @@ from pathlib import Path
 from cli.commands.failure import DONE
 from cli.commands.settings import check_settings, setting
 from cli.commands.stack_events import failure_for, report
-from cli.local.errors import LocalStackError
+from cli.local.errors import BadReplicas, LocalStackError
 from cli.local.folder import choose_path
 from cli.local.stack import Stack, StackOptions
 from cli.texts import say
@@ -18,16 +18,16 @@ from cli.texts import say
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def up(port: int | None, grpc_port: int | None, data_dir: Path | None) -> int:
+def up(port: int | None, grpc_port: int | None, data_dir: Path | None, replicas: str | None) -> int:
     """Run the stack until SIGINT, SIGTERM or a closed terminal: the exit code. Raises Failure."""
     check_settings()
-    return asyncio.run(_up(port, grpc_port, data_dir))
+    return asyncio.run(_up(port, grpc_port, data_dir, replicas))
 
 
-async def _up(port: int | None, grpc_port: int | None, data_dir: Path | None) -> int:
+async def _up(port: int | None, grpc_port: int | None, data_dir: Path | None, replicas: str | None) -> int:
     cancel_on_signals()
     try:
-        async with running_stack(port, grpc_port, data_dir):
+        async with running_stack(port, grpc_port, data_dir, replicas):
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         pass
@@ -51,18 +51,40 @@ def cancel_on_signals() -> None:
 
 
 @asynccontextmanager
-async def running_stack(port: int | None, grpc_port: int | None, data_dir: Path | None) -> AsyncIterator[Stack]:
+async def running_stack(
+    port: int | None, grpc_port: int | None, data_dir: Path | None, replicas: str | None
+) -> AsyncIterator[Stack]:
     """A stack that is healthy and has said so; stopped afterwards. Raises Failure when it can't start."""
-    _announce(data_dir)
-    options = StackOptions(on_event=report, on_line=_ignore, port=port, grpc_port=grpc_port, data_dir=data_dir)
     try:
+        options = StackOptions(
+            on_event=report,
+            on_line=_ignore,
+            port=port,
+            grpc_port=grpc_port,
+            data_dir=data_dir,
+            replicas=read_replicas(replicas),
+        )
+        _announce(data_dir)
         async with Stack(options) as stack:
             print(f"LintellO is ready: {stack.url}", flush=True)
+            for url in stack.gateway_urls[1:]:
+                print(say("up.gateway", url=url), flush=True)
             if stack.trial_model:
                 print(say("model.trial"), flush=True)
             yield stack
     except LocalStackError as error:
-        raise failure_for(error, port_was_asked_for=port is not None or grpc_port is not None) from None
+        raise failure_for(error) from None
+
+
+def read_replicas(option: str | None) -> dict[str, int]:
+    """`engine=2,gateway=2` as numbers of processes by service. Raises BadReplicas, with what isn't one of them."""
+    replicas: dict[str, int] = {}
+    for given in [] if option is None else option.split(","):
+        service, _, count = (part.strip() for part in given.partition("="))
+        if service in replicas or not (count.isascii() and count.isdecimal() and len(count) == 1):
+            raise BadReplicas(given)
+        replicas[service] = int(count)
+    return replicas
 
 
 def _announce(data_dir: Path | None) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cli.local.errors import BadMetricsPort
 from cli.local.keys import Keys, public_key
 from cli.local.ports import LOOPBACK
 
@@ -15,8 +16,8 @@ READERS: Mapping[str, frozenset[str]] = {
     "SITE_KEYS": frozenset({"gateway"}),
     "LLM_API_KEY": frozenset({"engine"}),
     "EMBEDDINGS_API_KEY": frozenset(),
-    "DATABASE_URL": frozenset({"migrate", "treestore"}),
-    "REDIS_URL": frozenset({"quota"}),
+    "DATABASE_URL": frozenset({"migrate", "treestore", "quota"}),
+    "REDIS_URL": frozenset({"quota", "engine"}),
 }
 """Settings that are secrets, or hold one, and who may read them; every other process does without."""
 
@@ -28,9 +29,8 @@ class Places:
     data_folder: str
     database_url: str
     redis_url: str
-    gateway_port: int
     addresses: Mapping[str, str]
-    """gRPC `host:port` by service."""
+    """gRPC `host:port`, or `host:port,host:port` of several processes, by service."""
     trial_url: str | None
     """Base URL of the trial model, when that is the model."""
 
@@ -45,15 +45,31 @@ def wants_trial_model(environment: Mapping[str, str]) -> bool:
     return not any(is_set(environment, name) for name in ("LLM_BASE_URL", "LLM_API_KEY"))
 
 
-def child_environment(name: str, parent: Mapping[str, str], keys: Keys, places: Places) -> dict[str, str]:
-    """The environment of the process `name`. What the user set wins over what the stack makes for itself."""
+def metrics_port(environment: Mapping[str, str]) -> int | None:
+    """The first port of metrics; None when there are to be none. Raises BadMetricsPort."""
+    if not is_set(environment, "METRICS_PORT"):
+        return None
+    given = environment[f"{PREFIX}METRICS_PORT"].strip()
+    if not (given.isascii() and given.isdecimal() and len(given) <= 5 and 1 <= int(given) <= 65535):
+        raise BadMetricsPort
+    return int(given)
+
+
+def child_environment(
+    name: str, parent: Mapping[str, str], keys: Keys, places: Places, own: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of a process of the service `name`; `own` holds the settings that are this process's alone.
+
+    What the user set wins over what the stack makes for itself.
+    """
     made = {
         "DATABASE_URL": places.database_url,
         "REDIS_URL": places.redis_url,
         "ENCRYPTION_KEYS": keys.encryption_keys,
         "INTERNAL_PUBLIC_KEYS": _public_keys(parent, keys),
         "AUTH_MODE": "dev",
-        "DRAIN_SECONDS": "5",
+        # The gateways are told to end after the engines: what they still have to say by then is said in a second.
+        "DRAIN_SECONDS": "1" if name == "gateway" else "5",
         "GATEWAY_HOST": LOOPBACK,
     }
     if name in keys.internal_keys:
@@ -64,8 +80,8 @@ def child_environment(name: str, parent: Mapping[str, str], keys: Keys, places: 
     # Decided by the stack itself, whatever the parent has: these are where it put things.
     placed = {
         "DATA_DIR": places.data_folder,
-        "GATEWAY_PORT": str(places.gateway_port),
         **{f"{service.upper()}_ADDRESS": address for service, address in places.addresses.items()},
+        **own,
     }
     if places.trial_url is not None:
         placed |= {"LLM_BASE_URL": places.trial_url, "TRIAL_MODEL": "1"}
@@ -76,6 +92,9 @@ def child_environment(name: str, parent: Mapping[str, str], keys: Keys, places: 
     for secret, readers in READERS.items():
         if name not in readers:
             environment.pop(PREFIX + secret, None)
+    if "METRICS_PORT" not in own:
+        # Two processes can't listen at one port.
+        environment.pop(f"{PREFIX}METRICS_PORT", None)
     return environment
 
 

@@ -41,11 +41,27 @@ class BinariesMissing(LocalStackError):
 
 
 class PortTaken(LocalStackError):
-    """Another program listens on `port`, which was asked for."""
+    """Another program listens on `port`; `asked` when it was the user who chose it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, asked: bool) -> None:
         super().__init__(f"port {port} is taken")
         self.port = port
+        self.asked = asked
+
+
+class BadReplicas(LocalStackError):
+    """`given` isn't a service with a number of processes a stack can have."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(f"{given!r} isn't a service and how many of it there are to be")
+        self.given = given
+
+
+class BadMetricsPort(LocalStackError):
+    """`METRICS_PORT` isn't the number of a port."""
+
+    def __init__(self) -> None:
+        super().__init__("METRICS_PORT isn't the number of a port")
 
 
 class StartFailed(LocalStackError):

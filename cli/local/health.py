@@ -30,9 +30,8 @@ async def grpc_serving(port: int) -> bool:
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
     # A pool of its own, or the address's earlier failures would make this channel wait before it connects.
-    async with grpc.aio.insecure_channel(
-        f"{LOOPBACK}:{port}", options=[("grpc.use_local_subchannel_pool", 1)]
-    ) as channel:
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+    async with grpc.aio.insecure_channel(f"{LOOPBACK}:{port}", options=options) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         try:
             answer = await health.Check(health_pb2.HealthCheckRequest(service=""), timeout=CHECK_SECONDS)

@@ -58,13 +58,13 @@ def reserve(first: int, offsets: Sequence[int], *, explicit: bool) -> Reservatio
     for candidate in range(first, min(first + (1 if explicit else TRIES), 65536 - max(offsets))):
         taken = next((candidate + offset for offset in offsets if not is_free(candidate + offset)), None)
         if taken is not None and explicit:
-            raise PortTaken(taken)
+            raise PortTaken(taken, asked=True)
         if taken is None and (holders := _hold([candidate + offset for offset in offsets])) is not None:
             return Reservation(candidate, holders)
         if taken is None and explicit:
             # Some other program's UDP port; TCP is ours to use.
             return Reservation(candidate, [])
-    raise PortTaken(first)
+    raise PortTaken(first, asked=explicit)
 
 
 def _hold(ports: list[int]) -> list[socket.socket] | None:

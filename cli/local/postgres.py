@@ -11,8 +11,9 @@ from cli.local.errors import StartFailed, StartTimeout
 from cli.local.folder import DataFolder, give_to_server_user, server_user
 from cli.local.keys import Keys
 from cli.local.orphans import stop_orphan
+from cli.local.output import OnLine
 from cli.local.ports import LOOPBACK, free_port, is_free
-from cli.local.process import ChildProcess, OnEvent, OnLine, Program, bare_environment, run
+from cli.local.process import ChildProcess, OnEvent, Program, bare_environment, run
 
 NAME = "postgres"
 ROLE = "lintello"
@@ -66,8 +67,13 @@ class EmbeddedPostgres:
         return f"postgresql://{ROLE}:{self._keys.postgres_password}@{LOOPBACK}:{self._port}/{DATABASE}"
 
     @property
+    def child(self) -> ChildProcess | None:
+        """The server's process; None before `start` and after `stop`."""
+        return self._child
+
+    @property
     def pid(self) -> int:
-        """The server's process id; 0 before `start`."""
+        """The server's process id; 0 while it doesn't run."""
         return 0 if self._child is None else self._child.pid
 
     async def start(self) -> None:

@@ -4,29 +4,35 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Literal
 
 from cli.local.lifeline import inherited_lifeline
+from cli.local.output import OnLine, Output, open_log
 
 LAUNCH = Path(__file__).with_name("launch.py")
-LOG_LIMIT = 5 * 1024 * 1024
-LINE_LIMIT = 64 * 1024
 FIRST_BACKOFF = 0.2
 LAST_BACKOFF = 5.0
 STEADY_SECONDS = 10.0
 """A process that lived this long has recovered: its next restart is quick again."""
 
 EventKind = Literal[
-    "keys_created", "port_moved", "starting", "healthy", "died", "restarted", "stopping", "killed", "stopped"
+    "keys_created",
+    "port_moved",
+    "starting",
+    "healthy",
+    "metrics",
+    "died",
+    "restarted",
+    "stopping",
+    "killed",
+    "stopped",
 ]
 OnEvent = Callable[[EventKind, str, str], None]
 """Called with what happened, to which part, and a detail."""
-OnLine = Callable[[str, str], None]
-"""Called with a part's name and one line it wrote, without its end."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +66,14 @@ class ChildProcess:
         self._on_event = on_event
         self._before_restart = before_restart
         self._process: asyncio.subprocess.Process | None = None
-        self._output: _Output | None = None
+        self._output: Output | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._stopped = False
 
     @property
     def pid(self) -> int:
-        """The process id, also its group's; of the last one after a restart. 0 before `start`."""
-        return 0 if self._process is None else self._process.pid
+        """The process id, also its group's; another one after a restart. 0 while it doesn't run."""
+        return 0 if self._process is None or self._process.returncode is not None else self._process.pid
 
     @property
     def exit_code(self) -> int | None:
@@ -93,12 +100,23 @@ class ChildProcess:
         """From now on start it again when it dies, after 0.2 s, twice as long each time, up to 5 s."""
         self._keeper = asyncio.ensure_future(self._keep_alive())
 
+    @asynccontextmanager
+    async def held_down(self) -> AsyncIterator[None]:
+        """Kill it now; it is started again, and kept alive, only when the block ends."""
+        await self._leave_alone()
+        await self._end()
+        self._on_event("died", self.program.name, describe_exit(self.exit_code or 0))
+        try:
+            yield
+        finally:
+            if not self._stopped:
+                await self._revive(0)
+                self.keep_alive()
+
     async def stop(self, grace: float) -> None:
         """Ask it to end, kill its group after `grace` seconds; afterwards nothing of its group is left."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait({self._keeper})
-            self._keeper = None
+        self._stopped = True
+        await self._leave_alone()
         if self._process is None:
             return
         if self._process.returncode is None:
@@ -112,20 +130,30 @@ class ChildProcess:
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
         backoff = FIRST_BACKOFF
-        born = loop.time()
         while True:
+            born = loop.time()
             code = await self.wait()
             await self._end()
             self._on_event("died", self.program.name, describe_exit(code))
             if loop.time() - born > STEADY_SECONDS:
                 backoff = FIRST_BACKOFF
-            started = False
-            while not started:
-                await asyncio.sleep(backoff)
-                backoff = min(backoff * 2, LAST_BACKOFF)
-                started = await self._start_again()
-            born = loop.time()
-            self._on_event("restarted", self.program.name, str(self.pid))
+            backoff = await self._revive(backoff)
+
+    async def _revive(self, backoff: float) -> float:
+        """Start it again after so many seconds, later and later until it can be; how many to wait the next time."""
+        while True:
+            await asyncio.sleep(backoff)
+            backoff = min(max(backoff * 2, FIRST_BACKOFF), LAST_BACKOFF)
+            if await self._start_again():
+                self._on_event("restarted", self.program.name, str(self.pid))
+                return backoff
+
+    async def _leave_alone(self) -> None:
+        """No longer start it again when it dies."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait({self._keeper})
+            self._keeper = None
 
     async def _start_again(self) -> bool:
         if self._before_restart is not None:
@@ -187,11 +215,11 @@ async def run(program: Program, log: Path, on_line: OnLine, sent: bytes = b"") -
 
 async def spawn(
     program: Program, log: Path, on_line: OnLine, sent: bytes = b""
-) -> tuple[asyncio.subprocess.Process, "_Output"]:
+) -> tuple[asyncio.subprocess.Process, Output]:
     """Start a program that ends with us, in its own session, `sent` (at most a few kB) waiting as its input."""
     receive, write = os.pipe()
     source, feed = os.pipe()
-    output = _Output(program.name, _open_log(log), on_line)
+    output = Output(program.name, open_log(log), on_line)
     lifeline = inherited_lifeline()
     process = None
     try:
@@ -215,61 +243,3 @@ async def spawn(
         if process is None:
             output.close()
     return process, output
-
-
-def _open_log(path: Path) -> FileIO:
-    log = FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
-    if os.fstat(log.fileno()).st_size > LOG_LIMIT:
-        log.truncate(0)
-    return log
-
-
-class _Output(asyncio.Protocol):
-    """Cuts a process's output into lines, for the callback and the log."""
-
-    def __init__(self, name: str, log: FileIO, on_line: OnLine) -> None:
-        self._name = name
-        self._log = log
-        self._on_line = on_line
-        self._rest = b""
-        self._last_line = ""
-        self._ended = asyncio.Event()
-        self._transport: asyncio.BaseTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_LIMIT:
-            lines.append(self._rest)
-            self._rest = b""
-        for line in lines:
-            self._take(line)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        if self._rest:
-            self._take(self._rest)
-        self._log.close()
-        self._ended.set()
-
-    def last_line(self) -> str:
-        return self._last_line
-
-    async def drained(self) -> None:
-        """Wait for the end of the output, not longer than half a second: a grandchild may hold it open."""
-        try:
-            await asyncio.wait_for(self._ended.wait(), 0.5)
-        except TimeoutError:
-            pass
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    def _take(self, line: bytes) -> None:
-        self._log.write(line + b"\n")
-        text = line.decode("utf-8", "replace").rstrip()
-        if text:
-            self._last_line = text
-        self._on_line(self._name, text)

@@ -6,19 +6,29 @@ from dataclasses import asdict, dataclass
 
 from cli.local.folder import DataFolder
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class State:
-    """A running stack: the supervisor's process id, where things listen, and each part's process id."""
+    """A running stack: the supervisor's process id, where things listen, and each part's process id.
+
+    A service's first process has its name, the others are `engine-2` and so on.
+    """
 
     pid: int
-    url: str
+    gateways: dict[str, str]
+    """URL of each gateway, the one to use first in front."""
     addresses: dict[str, str]
-    """gRPC `host:port` by service."""
+    """`host:port` of each gRPC process."""
     pids: dict[str, int]
+    """Of each part; 0 for one that was down."""
     trial_model: bool
+
+    @property
+    def urls(self) -> list[str]:
+        """Where the gateways answer, the one to use first in front."""
+        return list(self.gateways.values())
 
 
 def write_state(folder: DataFolder, state: State) -> None:
@@ -48,7 +58,9 @@ def remove_state(folder: DataFolder) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process with this id exists, ours or not."""
+    """Whether a process with this id exists, ours or not; 0 is nobody's."""
+    if pid == 0:
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

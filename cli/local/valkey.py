@@ -12,7 +12,8 @@ from cli.local.binaries import valkey_binary
 from cli.local.errors import StartFailed, StartTimeout
 from cli.local.folder import DataFolder
 from cli.local.orphans import stop_orphan
-from cli.local.process import ChildProcess, OnEvent, OnLine, Program, bare_environment
+from cli.local.output import OnLine
+from cli.local.process import ChildProcess, OnEvent, Program, bare_environment
 
 NAME = "valkey"
 LONGEST_SOCKET_PATH = 100
@@ -37,8 +38,13 @@ class EmbeddedValkey:
         return f"unix://{quote(str(self._socket))}"
 
     @property
+    def child(self) -> ChildProcess | None:
+        """The server's process; None before `start` and after `stop`."""
+        return self._child
+
+    @property
     def pid(self) -> int:
-        """The server's process id; 0 before `start`."""
+        """The server's process id; 0 while it doesn't run."""
         return 0 if self._child is None else self._child.pid
 
     async def start(self) -> None:

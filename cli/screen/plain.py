@@ -1,5 +1,6 @@
 """A run as plain lines, for a pipe or a file."""
 
+import sys
 from typing import TextIO
 
 from cli.screen.format import printable, text
@@ -21,8 +22,11 @@ class PlainView:
         self._waiting: list[str] = []
 
     def notice(self, line: str) -> None:
-        """See View."""
-        self._line(line)
+        """See View. In the middle of the answer it goes to standard error, and the answer stays whole."""
+        if self._answering:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._line(line)
 
     def show(self, raw: str, event: Event, progress: Progress) -> None:
         """See View."""

@@ -9,7 +9,7 @@ class View(Protocol):
     """Shows one run as it comes in."""
 
     def notice(self, line: str) -> None:
-        """Show a line that isn't the run's own, before it begins."""
+        """Show a line that isn't the run's own, at once."""
 
     def show(self, raw: str, event: Event, progress: Progress) -> None:
         """Show one event; `raw` is its JSON as received, `progress` has it taken in already."""

@@ -39,6 +39,7 @@ class Chat:
             streamed=request.streamed,
             prompt_tokens=count_prompt_tokens(request.messages),
             header_names=exchange.header_names,
+            client_port=exchange.client_port,
             body=request.body,
         )
         self._ledger.open(call)

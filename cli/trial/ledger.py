@@ -15,6 +15,8 @@ class Call:
     streamed: bool
     prompt_tokens: int
     header_names: tuple[str, ...]
+    client_port: int
+    """The caller's TCP port: tells which process it is."""
     body: dict[str, Any]
     started_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None

@@ -34,6 +34,12 @@ class Exchange:
         self.header_names = tuple(name.decode("ascii") for name, _ in request.headers)
         self.body = body
 
+    @property
+    def client_port(self) -> int:
+        """The client's TCP port."""
+        port: int = self._writer.get_extra_info("peername")[1]
+        return port
+
     async def respond(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response. `headers` must name the content type."""
         await self.start(status, [*headers, ("content-length", str(len(body)))])

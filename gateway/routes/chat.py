@@ -1,70 +1,70 @@
 """A question: answered as a stream of events, or whole."""
 
+import asyncio
 from contextlib import aclosing
-from typing import Any
 
 from fastapi import APIRouter
-from lintello.engine.v1 import engine_pb2 as pb
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.answer import AnswerBuilder
 from gateway.bodies import CleanRoute
 from gateway.events import event_from_wire
+from gateway.following import Following
 from gateway.languages import locale_of
-from gateway.problems import failed_run
-from gateway.routes.common import AsCaller, ToServices, json_answer
-from gateway.shapes import MESSAGE_BYTES, Answer, Question
-from gateway.sse import EventStream
-from gateway.wire import THINKING
-from kit.errors import TooLarge
-from kit.text import byte_size
+from gateway.problems import problem, remote_problem
+from gateway.routes.asking import REFUSALS, ByKey, think_request
+from gateway.routes.common import EVENTS, AsCaller, ToServices, json_answer, refusals
+from gateway.run_shapes import Answer, Question
+from gateway.sse import EventStream, until_set
+from kit.errors import RemoteError
 
 router = APIRouter(prefix="/api/chat", tags=["chat"], route_class=CleanRoute)
 
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Each event is one `id: <seq>` line and one `data: <JSON>` line; a comment every 15 s. "
-        "The last event is `done`, once, also after an `error`.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
-}
+CANT_BE_HAD = refusals(
+    UNAVAILABLE="the answer can't be had now. With a `run_id` the run may go on, and its events can be read.",
+    SHUTTING_DOWN="the same, while this server stops.",
+)
 
 
-@router.post("/stream", responses=STREAM, response_class=Response)
-async def stream_answer(question: Question, request: Request, caller: AsCaller, clients: ToServices) -> Response:
+@router.post("/stream", responses=EVENTS | REFUSALS, response_class=Response)
+async def stream_answer(
+    question: Question, request: Request, caller: AsCaller, clients: ToServices, key: ByKey
+) -> Response:
     """Answer a question as server-sent events. Going away doesn't stop the run."""
-    first, events = await clients.think(think_request(question, request), caller)
+    events = await clients.think(think_request(question, request, key), caller)
     state = request.app.state
-    return EventStream(first, events, locale_of(request), state.closing, state.metrics)
+    return EventStream(events, state.closing, state.metrics)
 
 
-@router.post("", response_model=Answer)
-async def answer_whole(question: Question, request: Request, caller: AsCaller, clients: ToServices) -> Response:
-    """Answer a question in one piece."""
-    first, events = await clients.think(think_request(question, request), caller)
-    answer = AnswerBuilder()
-    answer.add(event_from_wire(first))
-    async with aclosing(events):
-        async for event in events:
-            answer.add(event_from_wire(event))
-    if answer.is_empty:
-        return failed_run(answer.error_code, locale_of(request))
+@router.post("", response_model=Answer, responses=REFUSALS | CANT_BE_HAD)
+async def answer_whole(
+    question: Question, request: Request, caller: AsCaller, clients: ToServices, key: ByKey
+) -> Response:
+    """Answer a question in one piece. Going away doesn't stop the run."""
+    events = await clients.think(think_request(question, request, key), caller)
+    locale, run_id, closing = locale_of(request), events.run_id, request.app.state.closing
+    try:
+        answer = await _gather(events, closing)
+    except RemoteError as error:
+        return remote_problem(error, locale, run_id=run_id)
+    if closing.is_set() and not answer.is_done:
+        return problem("SHUTTING_DOWN", locale, run_id=run_id)
+    if answer.failure is not None:
+        return problem(answer.failure, locale, run_id=run_id)
     return json_answer(answer.as_json())
 
 
-def think_request(question: Question, request: Request) -> pb.ThinkRequest:
-    """The question for the engine. Raises TooLarge."""
-    request.state.locale = question.locale
-    if byte_size(question.message) > MESSAGE_BYTES:
-        raise TooLarge("message", f"at most {MESSAGE_BYTES} bytes")
-    return pb.ThinkRequest(
-        message=question.message,
-        conversation_id=question.conversation_id or "",
-        parent_node_id=question.parent_node_id,
-        mode=question.mode or "",
-        thinking=THINKING[question.thinking],
-        model=question.model or "",
-        locale=locale_of(request),
-        on_disconnect=pb.ON_DISCONNECT_CONTINUE,
-    )
+async def _gather(events: Following, closing: asyncio.Event) -> AnswerBuilder:
+    """The whole run, or what there was of it when `closing` was set. Raises RemoteError."""
+    answer, failed = AnswerBuilder(), None
+    async with aclosing(events), until_set(closing):
+        try:
+            async for event in events:
+                answer.add(event_from_wire(event))
+        except RemoteError as error:
+            # Out of the block it comes as it is, not in a group.
+            failed = error
+    if failed is not None:
+        raise failed
+    return answer

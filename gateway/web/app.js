@@ -1,7 +1,8 @@
 // The page: asking, stopping, and the list of conversations. Which conversation is open stands in the URL.
 
-import { Failure, ask, get, remove } from "./api.js";
+import { Failure, get, remove } from "./api.js";
 import { announce, byId, make } from "./dom.js";
+import { follow } from "./run.js";
 import { language, text, translate } from "./strings.js";
 import { Answer, addFailure, addNotice, addQuestion, clearThread, scrollToEnd } from "./thread.js";
 
@@ -65,29 +66,35 @@ async function onSubmit(event) {
   const question = { message, thinking: document.querySelector("input[name=thinking]:checked").value, locale: language };
   if (byId("mode").value) question.mode = byId("mode").value;
   if (state.conversation) question.conversation_id = state.conversation;
-  await run(question);
+  const bubble = addQuestion(message);
+  const answer = new Answer(state.modeNames);
+  await watch({ question }, answer, () => {
+    // It was refused: the question goes back into the box.
+    answer.element.remove();
+    bubble.remove();
+    byId("question").value ||= message;
+    grow();
+  });
 }
 
-async function run(question) {
-  const bubble = addQuestion(question.message);
-  const answer = new Answer(state.modeNames);
+/** Show a run, one to be asked or one that goes on, until it ends or another conversation is opened. */
+async function watch(run, answer, onRefused) {
   const leaving = new AbortController();
   state.asking = leaving;
   setAsking(true);
   try {
-    await ask(question, (event) => onEvent(event, answer), leaving.signal);
+    await follow(run, (event) => onEvent(event, answer), () => answer.cut(), leaving.signal);
     announce(text.answered);
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!(error instanceof Failure)) throw error;
     answer.end();
-    if (!state.run) {
-      // It was refused: the question goes back into the box.
-      answer.element.remove();
-      bubble.remove();
-      byId("question").value ||= question.message;
-      grow();
+    if (error.reason === "EVENTS_EXPIRED") {
+      // It has been over for so long that only what it left is there.
+      open(state.conversation);
+      return;
     }
+    if (!run.id) onRefused();
     addFailure(error.message, error.lines);
   } finally {
     if (state.asking === leaving) {
@@ -115,7 +122,14 @@ function onEvent(event, answer) {
 async function stop() {
   byId("stop").disabled = true;
   byId("stop").textContent = text.stopping;
-  await attempt(() => remove(`/api/runs/${state.run}`));
+  const asking = state.asking;
+  const asked = await attempt(async () => {
+    await remove(`/api/runs/${encodeURIComponent(state.run)}`);
+    return true;
+  });
+  if (asked || state.asking !== asking) return;
+  byId("stop").disabled = false;
+  byId("stop").textContent = text.stop;
 }
 
 function setAsking(asking) {
@@ -175,18 +189,36 @@ async function open(id) {
   }
   byId("welcome").hidden = true;
   await attempt(async () => {
+    // Asked first: the answer of a run that ends meanwhile is among the messages then.
+    const going = await runOf(id);
     const messages = await allMessages(id);
     if (state.conversation !== id) return;
+    let waiting = null;
     const answered = new Set(messages.map((message) => message.reply_to));
     for (const message of messages) {
       if (message.role === "assistant") new Answer(state.modeNames).restore(message);
       else {
         addQuestion(message.content);
-        if (!answered.has(message.id)) addNotice(text.noAnswer);
+        if (answered.has(message.id)) continue;
+        if (going && message.run_id === going.run_id) waiting = new Answer(state.modeNames);
+        else addNotice(text.noAnswer);
       }
     }
     scrollToEnd();
+    // A question asked meanwhile comes first, and is refused as long as this one isn't answered.
+    if (state.asking) waiting?.end();
+    else if (waiting) await watch({ id: going.run_id }, waiting);
   });
+}
+
+/** The run that goes on in a conversation; null when there is none, or nobody who knows. */
+async function runOf(id) {
+  try {
+    return (await get(`/api/runs?conversation_id=${encodeURIComponent(id)}&status=running&limit=1`)).items[0] ?? null;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return null;
+  }
 }
 
 async function allMessages(id) {

@@ -43,9 +43,10 @@ export class Answer {
     this.notices = make("div");
     this.waiting = make("p", { class: "waiting" }, make("span", { class: "spinner", "aria-hidden": "true" }), text.waiting);
     this.slot = make("div");
+    this.lost = make("p", { class: "waiting", hidden: true }, make("span", { class: "spinner", "aria-hidden": "true" }), text.returning);
     this.body = make("div", { class: "prose" });
     this.foot = make("p", { class: "meta foot" });
-    this.element = make("article", { class: "answer", "aria-label": "LintellO", "aria-busy": "true" }, this.notices, this.waiting, this.slot, this.body, this.foot);
+    this.element = make("article", { class: "answer", "aria-label": "LintellO", "aria-busy": "true" }, this.notices, this.waiting, this.slot, this.body, this.lost, this.foot);
     this.thinking = null;
     this.content = "";
     this.timer = null;
@@ -56,6 +57,7 @@ export class Answer {
   /** One event of the run; types that aren't known are passed over. */
   take(event) {
     const pinned = isAtEnd();
+    this.lost.hidden = true;
     switch (event.type) {
       case "mode_switched":
         this.note(text.inMode(this.modeNames.get(event.to) ?? event.to));
@@ -89,6 +91,15 @@ export class Answer {
     if (pinned) scrollToEnd();
   }
 
+  /** The connection broke, and is being made again. */
+  cut() {
+    const pinned = isAtEnd();
+    this.waiting.hidden = true;
+    this.lost.hidden = false;
+    announce(text.returning);
+    if (pinned) scrollToEnd();
+  }
+
   /** A stored message. */
   restore(message) {
     if (message.thinking) {
@@ -101,7 +112,7 @@ export class Answer {
 
   /** Nothing more will come. */
   end() {
-    this.waiting.hidden = true;
+    this.waiting.hidden = this.lost.hidden = true;
     this.thinking?.end();
     this.draw();
     this.element.setAttribute("aria-busy", "false");

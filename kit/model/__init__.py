@@ -3,7 +3,7 @@
 from kit.model.chat import ChatRequest, Completion, End, Message, Piece, Usage
 from kit.model.client import ChatModel
 from kit.model.errors import ModelError, ModelErrorReason, UnusableKey, UnusableUrl
-from kit.model.retry import RetryRecord
+from kit.model.meter import Meter
 from kit.model.tokens import estimate_tokens
 
 __all__ = [
@@ -12,10 +12,10 @@ __all__ = [
     "Completion",
     "End",
     "Message",
+    "Meter",
     "ModelError",
     "ModelErrorReason",
     "Piece",
-    "RetryRecord",
     "UnusableKey",
     "UnusableUrl",
     "Usage",

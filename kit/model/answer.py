@@ -1,8 +1,9 @@
-"""An answer read out of a whole body or out of the frames of a stream. Pure: no socket, no time."""
+"""An answer read out of a whole body or out of the frames of a stream. No socket, no time."""
 
 from kit.model.chat import ChatRequest, Completion, End, Usage
 from kit.model.errors import ModelError, ModelErrorReason
 from kit.model.reasoning import ReasoningFilter, without_reasoning
+from kit.model.tokens import TokenRates
 from kit.model.wire import (
     first_choice,
     generated_characters,
@@ -17,19 +18,25 @@ from kit.text import clean
 _DONE = "[DONE]"
 
 
-def read_completion(body: bytes, request: ChatRequest) -> Completion:
-    """The answer in the body of a 200. Raises ModelError (malformed), with the usage if the server named it."""
+def read_completion(body: bytes, request: ChatRequest, rates: TokenRates) -> Completion:
+    """The answer in the body of a 200. Raises ModelError (malformed), with the usage if the server named it.
+
+    `rates` estimate what the server didn't report, and learn from what it did.
+    """
     payload = parse_object(body)
     if payload is None:
         raise ModelError(ModelErrorReason.MALFORMED, "the model server's answer is not a JSON object", status=200)
     message, _ = first_choice(payload, "message")
-    usage = usage_of(payload.get("usage"), request, generated_characters(message))
+    characters = generated_characters(message)
+    usage = usage_of(payload.get("usage"), request, characters, rates)
     paid = usage if isinstance(payload.get("usage"), dict) else None
     if is_error(payload):
         raise ModelError(ModelErrorReason.MALFORMED, "the model server answered 200 with an error", status=200)
     text = without_reasoning(clean(text_of(message)))
     if not text.strip():
         raise ModelError(ModelErrorReason.MALFORMED, "the model gave an empty answer", status=200, usage=paid)
+    if not usage.estimated:
+        rates.learn(request.messages, characters, usage)
     return Completion(text=text, usage=usage, model=served_model(payload) or request.model)
 
 
@@ -43,12 +50,17 @@ def read_models(body: bytes) -> list[str]:
 
 
 class StreamedAnswer:
-    """An answer that comes in frames. Its first text says something: white space alone waits for the next."""
+    """An answer that comes in frames. Its first text says something: white space alone waits for the next.
 
-    def __init__(self, request: ChatRequest) -> None:
+    `rates` estimate what the server doesn't report, and learn from what it does.
+    """
+
+    def __init__(self, request: ChatRequest, rates: TokenRates) -> None:
         self._request = request
+        self._rates = rates
         self._filter = ReasoningFilter()
         self._model = request.model
+        self._named: object = None
         self._finish_reason: str | None = None
         self._reported: object = None
         self._characters = 0
@@ -62,6 +74,11 @@ class StreamedAnswer:
     def done(self) -> bool:
         """The server said that nothing follows."""
         return self._done
+
+    @property
+    def model(self) -> str:
+        """The name of the model that serves, as far as is known."""
+        return self._model
 
     @property
     def finished(self) -> bool:
@@ -81,7 +98,9 @@ class StreamedAnswer:
             reason = ModelErrorReason.INTERRUPTED if self._spoken else ModelErrorReason.MALFORMED
             raise self.failure(reason, "the model server sent an error in the stream")
         delta, finish_reason = first_choice(payload, "delta")
-        self._model = served_model(payload) or self._model
+        if (named := payload.get("model")) != self._named:
+            # Said with every frame, and hardly ever anew.
+            self._named, self._model = named, served_model(payload) or self._model
         self._finish_reason = finish_reason or self._finish_reason
         self._reported = payload.get("usage") or self._reported
         self._characters += generated_characters(delta)
@@ -96,15 +115,19 @@ class StreamedAnswer:
         rest = self._show(self._filter.feed(clean(self._half)) + self._filter.close())
         if not self._spoken:
             raise self.failure(ModelErrorReason.MALFORMED, "the model gave an empty answer")
-        return rest, End(usage=self._usage(), model=self._model, finish_reason=self._finish_reason)
+        usage = self.usage()
+        if not usage.estimated:
+            self._rates.learn(self._request.messages, self._characters, usage)
+        return rest, End(usage=usage, model=self._model, finish_reason=self._finish_reason)
 
     def failure(self, reason: ModelErrorReason, message: str) -> ModelError:
         """The error that ends this stream, with the usage so far if anything was generated or reported."""
-        used = self._usage() if self._characters or isinstance(self._reported, dict) else None
+        used = self.usage() if self._characters or isinstance(self._reported, dict) else None
         return ModelError(reason, message, status=200, usage=used)
 
-    def _usage(self) -> Usage:
-        return usage_of(self._reported, self._request, self._characters)
+    def usage(self) -> Usage:
+        """What the answer has used so far."""
+        return usage_of(self._reported, self._request, self._characters, self._rates)
 
     def _whole_characters(self, text: str) -> str:
         """Some servers cut a character outside the BMP between two frames, as the halves of a surrogate pair."""

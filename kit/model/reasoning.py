@@ -29,6 +29,10 @@ class ReasoningFilter:
 
     def feed(self, text: str) -> str:
         """What may be shown of the answer after this piece of it."""
+        if "<" not in text and "[" not in text and not (self._held or self._depth or self._after_block):
+            # Nothing of a tag: so it is with nearly every piece of an answer.
+            self._last = text[-1:] or self._last
+            return text
         text = self._held + text
         kept: list[str] = []
         position = 0

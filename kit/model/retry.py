@@ -6,27 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from kit.model.chat import Usage
 from kit.model.errors import ModelError, ModelErrorReason
 
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 4.0
 _SECONDS = re.compile(r"\s*[0-9]{1,9}(?:\.[0-9]{1,9})?\s*")
-
-
-@dataclass(frozen=True)
-class RetryRecord:
-    """A try that failed and will be followed by another after `wait` seconds.
-
-    `usage` is what the failed try used, where the server said so: it was paid for and is in no later answer.
-    """
-
-    model: str
-    attempt: int
-    reason: ModelErrorReason
-    status: int | None
-    wait: float
-    usage: Usage | None
 
 
 @dataclass(frozen=True)

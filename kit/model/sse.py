@@ -23,12 +23,13 @@ class EventParser:
     def feed(self, chunk: bytes) -> list[str]:
         """The data of the events that this chunk completes. Raises ModelError (malformed) on an endless event."""
         events: list[str] = []
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            self._line += chunk[start:end]
-            self._end_of_line(events)
-            start = end + 1
-        self._line += chunk[start:]
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._line:
+            lines[0] = bytes(self._line) + lines[0]
+            self._line.clear()
+        for line in lines:
+            self._end_of_line(line, events)
+        self._line += rest
         if self._size + len(self._line) > MAX_EVENT_BYTES:
             raise ModelError(ModelErrorReason.MALFORMED, "the model server sent an event without an end")
         return events
@@ -36,25 +37,30 @@ class EventParser:
     def close(self) -> list[str]:
         """The data of the event that the end of the stream completes, if there is one."""
         events: list[str] = []
-        self._end_of_line(events)
+        self._end_of_line(bytes(self._line), events)
+        self._line.clear()
         self._dispatch(events)
         return events
 
-    def _end_of_line(self, events: list[str]) -> None:
-        line = bytes(self._line).removesuffix(b"\r")
-        self._line.clear()
+    def _end_of_line(self, line: bytes, events: list[str]) -> None:
         if self._first:
             line = line.removeprefix(b"\xef\xbb\xbf")
             self._first = False
+        line = line.removesuffix(b"\r")
         if not line:
             self._dispatch(events)
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            value = value.removeprefix(b" ")
-            self._data.append(value)
-            self._size += len(value) + 1
+        elif line.startswith(b"data:"):
+            self._add(line[5:].removeprefix(b" "))
+        elif line == b"data":
+            self._add(b"")
+
+    def _add(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + 1
 
     def _dispatch(self, events: list[str]) -> None:
+        if not self._data:
+            return
         data = b"\n".join(self._data)
         self._data.clear()
         self._size = 0

@@ -5,8 +5,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import orjson
+
 from kit.model.chat import ChatRequest, Usage
-from kit.model.tokens import estimate_prompt, tokens_of_characters
+from kit.model.tokens import TokenRates
 from kit.text import clean, one_line
 
 OPTIONAL_FIELDS = ("stream_options", "response_format")
@@ -54,10 +56,14 @@ def parse_object(text: str | bytes) -> dict[str, Any] | None:
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig", "replace")
     try:
-        # Not orjson: it refuses lone surrogates, which servers do send when they cut a character in two.
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        # Three times as fast, and one of these is read for each piece of an answer.
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        # It refuses lone surrogates, which servers do send when they cut a character in two.
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
     return value if isinstance(value, dict) else None
 
 
@@ -95,14 +101,14 @@ def generated_characters(message: Mapping[str, Any]) -> int:
     return hidden + _characters(message.get("content"))
 
 
-def usage_of(reported: object, request: ChatRequest, characters: int) -> Usage:
+def usage_of(reported: object, request: ChatRequest, characters: int, rates: TokenRates) -> Usage:
     """The usage a server reported; what it left out is estimated from the prompt and the characters generated."""
     numbers = reported if isinstance(reported, dict) else {}
     sent = _count(numbers.get("prompt_tokens"))
     received = _count(numbers.get("completion_tokens"))
     return Usage(
-        input_tokens=estimate_prompt(request.messages) if sent is None else sent,
-        output_tokens=tokens_of_characters(characters) if received is None else received,
+        input_tokens=rates.prompt(request.messages) if sent is None else sent,
+        output_tokens=rates.answer(characters) if received is None else received,
         estimated=sent is None or received is None,
     )
 

@@ -1,6 +1,7 @@
 """What the engine thinks in: nodes, turns, questions and what they cost. Standard library only."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -90,6 +91,10 @@ class Question:
     thinking: Thinking
     model: Alias | None
     locale: Literal["fr", "en"]
+    idempotency_key: str = ""
+    """The user's name for this request; empty: none."""
+    request_hash: bytes = b""
+    """SHA-256 of the request that came with the key."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +102,15 @@ class Started:
     """What a run starts from, as the ledger has it."""
 
     run_id: str
+    """Another one than was asked for when the request's idempotency key came before: that run is the answer."""
     conversation_id: str
     message_id: str
     parent_node_id: str
     mode: str
     """The conversation's mode before this run; empty: none yet."""
     mode_chosen_by_user: bool
+    event_key: bytes = field(default=b"", repr=False)
+    """Seals the run's events."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,11 @@ class Details:
     duration_ms: int
     degraded: Degraded
     cost_eur: float
+    node_count: int = 0
+    fallbacks: int = 0
+    """Calls that another model served than the one that should have."""
+    retries: int = 0
+    """Calls that were tried again."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +157,46 @@ class Finish:
     mode: str
     mode_chosen_by_user: bool
     model: str
+    last_seq: int = 0
+    """The number of the run's last event, `done`."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the ledger has it."""
+
+    run_id: str
+    conversation_id: str
+    status: Literal["running", "done", "partial", "stopped", "failed"]
+    partial: bool
+    """It ended other than done, its heartbeat is stale, or a step failed on the way."""
+    abandoned: bool
+    """It was closed because its heartbeat was stale, not by its engine."""
+    last_seq: int
+    """The number of its last event, as far as its engine has said: exact once it has ended by itself."""
+    answer_id: str
+    answer_node_id: str
+    details: Details
+    usage: tuple[ModelUsage, ...]
+    started_at: datetime
+    ended_at: datetime | None
+    heartbeat_at: datetime | None = None
+    """When its engine last said that it was alive."""
+    event_key: bytes = field(default=b"", repr=False)
+
+    @property
+    def silent(self) -> bool:
+        """It is to be running, but its engine has said nothing for too long."""
+        return self.status == "running" and self.partial
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """A run that has ended and whose usage isn't in the books yet."""
+
+    run: RunRecord
+    owner: str
+    subscription: str
 
 
 @dataclass
@@ -154,7 +207,10 @@ class Bill:
     cost_eur: float = 0.0
 
     def add(self, usage: ModelUsage, cost_eur: float) -> None:
-        """Count one call."""
+        """Count one try of a call; one that used nothing leaves no line."""
+        self.cost_eur += cost_eur
+        if not (usage.input_tokens or usage.output_tokens):
+            return
         before = self.lines.get(usage.model, ModelUsage(usage.model, 0, 0, False))
         self.lines[usage.model] = ModelUsage(
             usage.model,
@@ -162,7 +218,6 @@ class Bill:
             before.output_tokens + usage.output_tokens,
             before.estimated or usage.estimated,
         )
-        self.cost_eur += cost_eur
 
     @property
     def input_tokens(self) -> int:

@@ -16,7 +16,7 @@ COALESCE_SECONDS = 0.02
 COALESCE_BYTES = 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunStarted:
     """The question is stored."""
 
@@ -25,7 +25,7 @@ class RunStarted:
     parent_node_id: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModeSwitched:
     """The conversation is in another mode now."""
 
@@ -34,7 +34,7 @@ class ModeSwitched:
     reason: Literal["requested", "detected"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ThinkingStarted:
     """A think begins."""
 
@@ -45,7 +45,7 @@ class ThinkingStarted:
     display_template: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ThinkingStep:
     """A step began or ended."""
 
@@ -64,14 +64,14 @@ class ThinkingStep:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Content:
     """A piece of the answer."""
 
     content: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ThinkingCompleted:
     """The think is over."""
 
@@ -87,7 +87,7 @@ class ThinkingCompleted:
     partial: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """Something went wrong that the user must know of."""
 
@@ -96,7 +96,7 @@ class Trouble:
     retryable: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """The run has ended and is stored."""
 
@@ -114,7 +114,7 @@ class Done:
 Event = RunStarted | ModeSwitched | ThinkingStarted | ThinkingStep | Content | ThinkingCompleted | Trouble | Done
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Numbered:
     """An event with its place in the run."""
 
@@ -146,16 +146,36 @@ class EventLog:
             self._pieces.append(event.content)
             self._bytes += len(event.content.encode())
             if self._bytes >= COALESCE_BYTES:
-                self._flush()
+                self.flush()
             elif self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(COALESCE_SECONDS, self._flush)
+                self._timer = asyncio.get_running_loop().call_later(COALESCE_SECONDS, self.flush)
             return
-        self._flush()
+        self.flush()
         self._content_began = self._content_began or isinstance(event, Content)
         self._append(event)
 
+    def flush(self) -> None:
+        """Let content that waits for more go now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._pieces:
+            joined = "".join(self._pieces)
+            self._pieces.clear()
+            self._bytes = 0
+            self._append(Content(joined))
+
+    async def past(self, seq: int) -> None:
+        """Wait until there is an event after number `seq`, or the last one is there."""
+        while len(self._events) <= seq and not self.closed:
+            await self._changed.wait()
+
+    def since(self, seq: int, limit: int) -> list[Numbered]:
+        """At most `limit` events after number `seq`."""
+        return self._events[seq : seq + limit]
+
     async def follow(self, after: int = 0) -> AsyncGenerator[Numbered, None]:
-        """Every event after sequence number `after`, those to come included, until the last."""
+        """Every event after number `after`, those to come included, until the last."""
         place = after
         while True:
             while place < len(self._events):
@@ -170,18 +190,9 @@ class EventLog:
         """The number of the last event."""
         return len(self._events)
 
-    def _flush(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._pieces:
-            joined = "".join(self._pieces)
-            self._pieces.clear()
-            self._bytes = 0
-            self._append(Content(joined))
-
     def _append(self, event: Event) -> None:
         self._events.append(Numbered(len(self._events) + 1, datetime.now(UTC), event))
         self.closed = isinstance(event, Done)
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        # Who waits now is woken; who comes later waits for the next one.
+        self._changed.set()
+        self._changed.clear()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from kit.identity import Caller
 from kit.ids import new_id
@@ -33,9 +34,12 @@ class Journal:
         self.degraded: Degraded = ""
         self.partial = False
         """A step failed, or the answer was cut short."""
+        self.began_at = datetime.now(UTC)
         self._store = store
         self._unsaved: list[Node] = []
         self._began = time.monotonic()
+        self._fallbacks = 0
+        self._retries = 0
 
     @property
     def run_id(self) -> str:
@@ -54,6 +58,10 @@ class Journal:
     def charge(self, reply: Reply) -> None:
         """Count what a call used."""
         self.bill.add(reply.usage, reply.cost_eur)
+        for usage in reply.failed:
+            self.bill.add(usage, 0.0)
+        self._fallbacks += bool(reply.fallback_from)
+        self._retries += reply.retries
 
     async def record(self, node: Node) -> None:
         """Store a finished node. While the store is away it waits and goes with the next one. Raises RunClosed."""
@@ -71,8 +79,24 @@ class Journal:
         self.nodes.append(node)
         self.answer = node
 
-    def finish(self, ending: Ending) -> Finish:
-        """Everything the ledger stores at the end."""
+    @property
+    def details(self) -> Details:
+        """What is kept of the run besides its nodes."""
+        return Details(
+            schema=self.schema,
+            mode=self.mode,
+            complexity=self.complexity,
+            display_template=self.display_template,
+            duration_ms=self.duration_ms,
+            degraded=self.degraded,
+            cost_eur=self.bill.cost_eur,
+            node_count=len(self.nodes),
+            fallbacks=self._fallbacks,
+            retries=self._retries,
+        )
+
+    def finish(self, ending: Ending, last_seq: int) -> Finish:
+        """Everything the ledger stores at the end. `last_seq` is the number that `done` will have."""
         answer = self.answer
         nodes: Sequence[Node] = self._unsaved if answer is None else (*self._unsaved, answer)
         return Finish(
@@ -84,16 +108,9 @@ class Journal:
             nodes=tuple(nodes),
             active_node_id=answer.id if answer else "",
             usage=tuple(self.bill.lines.values()),
-            details=Details(
-                schema=self.schema,
-                mode=self.mode,
-                complexity=self.complexity,
-                display_template=self.display_template,
-                duration_ms=self.duration_ms,
-                degraded=self.degraded,
-                cost_eur=self.bill.cost_eur,
-            ),
+            details=self.details,
             mode=self.mode,
             mode_chosen_by_user=self.mode_chosen_by_user,
             model=answer.model if answer else "",
+            last_seq=last_seq,
         )

@@ -14,6 +14,7 @@ class EngineSettings(Settings):
     engine_address: str = "127.0.0.1:50051"
     treestore_address: str = "127.0.0.1:50052"
     quota_address: str = "127.0.0.1:50053"
+    redis_url: SecretStr
     internal_key: SecretStr
     llm_base_url: str = ""
     llm_api_key: SecretStr | None = None

@@ -43,7 +43,7 @@ async def speak(
                     journal.say(item)
         failure = ""
     except ModelFailed as error:
-        failure = error.reason
+        failure, reply = error.reason, error.spent
     except TimeoutError:
         failure = BUDGET
     finally:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from kit.ids import new_id
 from kit.prompts import Prompts
 from services.engine import context, routing
-from services.engine.domain import Alias, ModelUsage, Node, Role, Status, Turn
+from services.engine.domain import Alias, Node, Role, Status, Turn
 from services.engine.events import ThinkingStep
 from services.engine.journal import Journal
 from services.engine.labels import Icons, Labels
@@ -134,13 +134,11 @@ class Think:
             async with asyncio.timeout_at(self._loop_time()):
                 reading = await self._read(form, call, replies)
         except ModelFailed as error:
-            return await self._fail(step, error.reason, replies, error.usage)
+            return await self._fail(step, error.reason, replies)
         except TimeoutError:
-            replies.append(self._charged(self._model.estimate(call, "")))
             await self._fail(step, BUDGET, replies)
             raise BudgetSpent from None
         except asyncio.CancelledError:
-            self._charged(self._model.estimate(call, ""))
             self._end(step, "failed", self._labels.failed(STOPPED), None)
             raise
         if reading is None:
@@ -170,8 +168,7 @@ class Think:
 
     async def _read(self, form: Form[T], call: ModelCall, replies: list[Reply]) -> Reading[T] | None:
         for attempt in range(2):
-            reply = self._charged(await self._model.ask(call))
-            replies.append(reply)
+            reply = await self._reply(call, replies)
             reading = form.read(reply.text, self._labels)
             if reading is not None or attempt == 1:
                 return reading
@@ -179,9 +176,22 @@ class Think:
             call = replace(call, turns=(*call.turns, *again))
         return None
 
-    def _charged(self, reply: Reply) -> Reply:
-        self._journal.charge(reply)
-        return reply
+    async def _reply(self, call: ModelCall, replies: list[Reply]) -> Reply:
+        """The reply to a call. Whatever ends it, what it used is charged and among the replies."""
+        used: Reply | None = None
+        try:
+            used = await self._model.ask(call)
+            return used
+        except ModelFailed as error:
+            used = error.spent
+            raise
+        except asyncio.CancelledError:
+            used = self._model.estimate(call, "")
+            raise
+        finally:
+            if used is not None:
+                self._journal.charge(used)
+                replies.append(used)
 
     def _take_call(self) -> None:
         if self._calls >= MAX_CALLS - 1 or time.monotonic() >= self._until:
@@ -207,9 +217,7 @@ class Think:
         self._emit(step, "started", self._labels.started(role, title), self._icons.started[role.value], alias)
         return step
 
-    async def _fail(self, step: _Step, reason: str, replies: list[Reply], usage: ModelUsage | None = None) -> Failed:
-        if usage is not None:
-            replies.append(self._charged(Reply("", usage, 0.0)))
+    async def _fail(self, step: _Step, reason: str, replies: list[Reply]) -> Failed:
         self._journal.partial = True
         node = self._node(step, Status.PRUNED, self._labels.failed(reason), "", replies, failure=reason)
         await self._journal.record(node)

@@ -1,22 +1,40 @@
 """Between the wire and the engine's own types; nowhere else is a proto taken apart."""
 
+import hashlib
+from dataclasses import replace
+from datetime import UTC
 from typing import Literal, cast
 
 from google.protobuf import struct_pb2, timestamp_pb2
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.engine.v1 import engine_pb2 as pb
+from lintello.quota.v1 import quota_pb2 as quota
 from lintello.treestore.v1 import treestore_pb2 as store
 
 from kit.errors import InvalidField, TooLarge
 from kit.ids import checked_id
 from kit.text import byte_size, clean
-from services.engine import events
-from services.engine.domain import ALIASES, Ending, Finish, Node, Question, Started, Thinking, Turn
+from services.engine.domain import (
+    ALIASES,
+    Degraded,
+    Details,
+    Finish,
+    ModelUsage,
+    Node,
+    Question,
+    RunRecord,
+    Started,
+    Thinking,
+    Turn,
+    Unsettled,
+)
 from services.engine.modes.catalog import Mode
+from services.engine.ports import RunUsage
 
 MESSAGE_BYTES = 256 * 1024
 NODE_ID_CHARACTERS = 50
 SLUG_CHARACTERS = 50
+KEY_CHARACTERS = 200
 
 _THINKING = {
     pb.THINKING_UNSPECIFIED: Thinking.AUTO,
@@ -24,12 +42,12 @@ _THINKING = {
     pb.THINKING_ON: Thinking.ON,
     pb.THINKING_OFF: Thinking.OFF,
 }
-_STEP = {"started": pb.STEP_STATUS_STARTED, "completed": pb.STEP_STATUS_COMPLETED, "failed": pb.STEP_STATUS_FAILED}
-_ENDING = {
-    Ending.DONE: store.RUN_STATUS_DONE,
-    Ending.PARTIAL: store.RUN_STATUS_PARTIAL,
-    Ending.STOPPED: store.RUN_STATUS_STOPPED,
-    Ending.FAILED: store.RUN_STATUS_FAILED,
+_STATUS_OF: dict[int, Literal["running", "done", "partial", "stopped", "failed"]] = {
+    run_pb2.RUN_STATUS_RUNNING: "running",
+    run_pb2.RUN_STATUS_DONE: "done",
+    run_pb2.RUN_STATUS_PARTIAL: "partial",
+    run_pb2.RUN_STATUS_STOPPED: "stopped",
+    run_pb2.RUN_STATUS_FAILED: "failed",
 }
 
 
@@ -65,7 +83,10 @@ def question_from_wire(request: pb.ThinkRequest, default_locale: Literal["fr", "
         raise InvalidField("thinking", "must be AUTO, ON or OFF")
     if request.on_disconnect not in pb.OnDisconnect.values():
         raise InvalidField("on_disconnect", "must be STOP or CONTINUE")
-    return Question(
+    key = request.idempotency_key
+    if len(key) > KEY_CHARACTERS or not (key.isascii() and key.isprintable()):
+        raise InvalidField("idempotency_key", f"at most {KEY_CHARACTERS} printable ASCII characters")
+    question = Question(
         message=message_from_wire(request.message),
         conversation_id=checked_id("conversation_id", request.conversation_id) if request.conversation_id else "",
         parent_node_id=None if parent is None else clean(parent),
@@ -73,7 +94,29 @@ def question_from_wire(request: pb.ThinkRequest, default_locale: Literal["fr", "
         thinking=_THINKING[request.thinking],
         model=request.model or None,
         locale=locale_from_wire(request.locale, default_locale),
+        idempotency_key=key,
     )
+    return replace(question, request_hash=request_hash(question)) if key else question
+
+
+def request_hash(question: Question) -> bytes:
+    """SHA-256 of all that makes two requests with one key the same request.
+
+    Each part stands behind its length, so that no two questions give the same bytes.
+    """
+    parent = question.parent_node_id
+    parts = (
+        "lintello question 1",
+        question.message,
+        question.conversation_id,
+        "active" if parent is None else f"at {parent}",
+        question.mode,
+        question.thinking.value,
+        question.model or "",
+        question.locale,
+    )
+    encoded = [part.encode() for part in parts]
+    return hashlib.sha256(b"".join(len(part).to_bytes(4) + part for part in encoded)).digest()
 
 
 def started_from_wire(answer: store.StartRunResponse) -> Started:
@@ -85,7 +128,57 @@ def started_from_wire(answer: store.StartRunResponse) -> Started:
         parent_node_id=answer.run.parent_node_id,
         mode=answer.conversation.mode,
         mode_chosen_by_user=answer.conversation.mode_source == store.MODE_SOURCE_USER,
+        event_key=answer.event_key,
     )
+
+
+def run_from_wire(run: store.Run, event_key: bytes = b"") -> RunRecord:
+    """A run as the ledger has it."""
+    details = run.details
+    return RunRecord(
+        run_id=run.run_id,
+        conversation_id=run.conversation_id,
+        status=_STATUS_OF[run.status],
+        partial=run.partial,
+        abandoned=run.abandoned,
+        last_seq=run.last_seq,
+        answer_id=run.answer_id,
+        answer_node_id=run.answer_node_id,
+        details=Details(
+            schema=details.schema,
+            mode=details.mode,
+            complexity=details.complexity,
+            display_template=details.display_template,
+            duration_ms=details.duration_ms,
+            degraded=cast(Degraded, details.degraded),
+            cost_eur=details.cost_eur,
+            node_count=details.node_count,
+            fallbacks=details.fallbacks,
+            retries=details.retries,
+        ),
+        usage=tuple(
+            ModelUsage(line.model, line.input_tokens, line.output_tokens, line.estimated) for line in run.usage
+        ),
+        started_at=run.created_at.ToDatetime(UTC),
+        ended_at=run.ended_at.ToDatetime(UTC) if run.HasField("ended_at") else None,
+        heartbeat_at=run.heartbeat_at.ToDatetime(UTC) if run.HasField("heartbeat_at") else None,
+        event_key=event_key,
+    )
+
+
+def unsettled_from_wire(unsettled: store.UnsettledRun) -> Unsettled:
+    """A run that isn't in the books yet."""
+    return Unsettled(run_from_wire(unsettled.run), unsettled.owner, unsettled.subscription)
+
+
+def run_to_wire(run: RunRecord) -> pb.Run:
+    """A run as its user sees it; one whose engine has fallen silent is partial."""
+    status = run_pb2.RunStatus.Value(f"RUN_STATUS_{('partial' if run.silent else run.status).upper()}")
+    wire = pb.Run(run_id=run.run_id, conversation_id=run.conversation_id, status=status, last_seq=run.last_seq)
+    wire.started_at.FromDatetime(run.started_at)
+    if run.ended_at is not None:
+        wire.ended_at.FromDatetime(run.ended_at)
+    return wire
 
 
 def turn_from_wire(message: store.Message) -> Turn:
@@ -120,21 +213,13 @@ def finish_to_wire(finish: Finish) -> store.FinishRunRequest:
     details = finish.details
     return store.FinishRunRequest(
         run_id=finish.run_id,
-        status=_ENDING[finish.ending],
+        status=run_pb2.RunStatus.Value(f"RUN_STATUS_{finish.ending.value.upper()}"),
         partial=finish.partial,
         message_id=finish.message_id,
         content=clean(finish.content),
         nodes=[node_to_wire(node) for node in finish.nodes],
         active_node_id=finish.active_node_id,
-        usage=[
-            store.Usage(
-                model=clean(line.model),
-                input_tokens=line.input_tokens,
-                output_tokens=line.output_tokens,
-                estimated=line.estimated,
-            )
-            for line in finish.usage
-        ],
+        usage=[_usage_to_wire(line) for line in finish.usage],
         details=store.RunDetails(
             schema=details.schema,
             mode=details.mode,
@@ -143,41 +228,36 @@ def finish_to_wire(finish: Finish) -> store.FinishRunRequest:
             duration_ms=details.duration_ms,
             degraded=details.degraded,
             cost_eur=details.cost_eur,
+            node_count=details.node_count,
+            fallbacks=details.fallbacks,
+            retries=details.retries,
         ),
         mode=finish.mode,
         mode_source=store.MODE_SOURCE_USER if finish.mode_chosen_by_user else store.MODE_SOURCE_DETECTED,
         model=clean(finish.model),
+        last_seq=finish.last_seq,
     )
 
 
-def event_to_wire(run_id: str, numbered: events.Numbered) -> pb.ThinkingEvent:
-    """One event of a run."""
-    at = timestamp_pb2.Timestamp()
-    at.FromDatetime(numbered.at)
-    wire = pb.ThinkingEvent(run_id=run_id, seq=numbered.seq, at=at)
-    match numbered.event:
-        case events.Content(content):
-            wire.content.content = clean(content)
-        case events.RunStarted(conversation_id, message_id, parent_node_id):
-            wire.run_started.CopyFrom(
-                pb.RunStarted(conversation_id=conversation_id, message_id=message_id, parent_node_id=parent_node_id)
-            )
-        case events.ModeSwitched(before, to, reason):
-            wire.mode_switched.CopyFrom(pb.ModeSwitched(**{"from": before, "to": to, "reason": reason}))
-        case events.ThinkingStarted() as event:
-            wire.thinking_started.CopyFrom(pb.ThinkingStarted(**vars(event)))
-        case events.ThinkingStep() as event:
-            fields = {**vars(event), "status": _STEP[event.status], "summary": clean(event.summary)}
-            wire.thinking_step.CopyFrom(pb.ThinkingStep(**fields))
-        case events.ThinkingCompleted() as event:
-            nodes = [node_to_wire(node) for node in event.nodes]
-            totals = {"tokens_used": event.input_tokens + event.output_tokens, "node_count": len(nodes)}
-            wire.thinking_completed.CopyFrom(pb.ThinkingCompleted(**{**vars(event), "nodes": nodes, **totals}))
-        case events.Trouble(code, message, retryable):
-            wire.error.CopyFrom(pb.Error(code=code, message=message, retryable=retryable))
-        case events.Done() as event:
-            wire.done.CopyFrom(pb.Done(**vars(event)))
-    return wire
+def run_usage_to_wire(run: RunUsage) -> quota.RecordUsageRequest:
+    """One run for the books."""
+    details = run.details
+    started_at = timestamp_pb2.Timestamp()
+    started_at.FromDatetime(run.started_at)
+    return quota.RecordUsageRequest(
+        run_id=run.run_id,
+        status=run_pb2.RunStatus.Value(f"RUN_STATUS_{run.ending.value.upper()}"),
+        mode=details.mode,
+        schema=details.schema,
+        node_count=details.node_count,
+        usage=[_usage_to_wire(line) for line in run.usage],
+        cost_eur=details.cost_eur,
+        fallbacks=details.fallbacks,
+        retries=details.retries,
+        partial=run.partial,
+        duration_ms=details.duration_ms,
+        started_at=started_at,
+    )
 
 
 def mode_to_wire(mode: Mode, locale: Literal["fr", "en"], may_think: bool) -> pb.Mode:
@@ -195,4 +275,13 @@ def mode_to_wire(mode: Mode, locale: Literal["fr", "en"], may_think: bool) -> pb
         discovery=mode.discovery,
         enabled=mode.enabled,
         may_think=may_think,
+    )
+
+
+def _usage_to_wire(line: ModelUsage) -> run_pb2.Usage:
+    return run_pb2.Usage(
+        model=clean(line.model),
+        input_tokens=line.input_tokens,
+        output_tokens=line.output_tokens,
+        estimated=line.estimated,
     )

@@ -9,6 +9,11 @@ class LeasesUnavailable(Exception):
     """Redis, which holds the leases, doesn't answer."""
 
 
+class UsageUnavailable(Exception):
+    """PostgreSQL, which holds the books, doesn't answer."""
+
+
 ERRORS: ErrorTable = {
     LeasesUnavailable: Refusal(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the leases can't be reached"),
+    UsageUnavailable: Refusal(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "the books can't be reached"),
 }

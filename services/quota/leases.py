@@ -20,11 +20,13 @@ from kit import telemetry
 from services.quota.errors import LeasesUnavailable
 
 KEY = "lintello:{thinks}:leases"
-ANSWER_SECONDS = 0.15
+ANSWER_SECONDS = 0.12
 """How long one script may take, connecting included."""
 CONNECTIONS = 8
 """A script takes about 0.1 ms of the server: a few connections serve every engine."""
-_AWAY = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ReadOnlyError, TimeoutError, OSError)
+# RuntimeError: uvloop's, on writing to a connection that has just been lost.
+_LOST = (TimeoutError, OSError, RuntimeError)
+_AWAY = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ReadOnlyError, *_LOST)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import Any
 from lintello.quota.v1 import quota_pb2 as pb
 from lintello.quota.v1.quota_pb2_grpc import QuotaServiceServicer
 
-from kit.identity import Access
+from kit.identity import Access, current
 from kit.ids import checked_id
 from services.quota.leases import Leases
-from services.quota.wire import admission_to_wire, duration_to_wire, leases_to_wire
+from services.quota.usage import UsageLog
+from services.quota.wire import admission_to_wire, duration_to_wire, leases_to_wire, usage_from_wire
 
 RPC_SERVICE = "lintello.quota.v1.QuotaService"
 
@@ -17,6 +18,7 @@ ACCESS: Mapping[str, Access] = {
     f"/{RPC_SERVICE}/AcquireLease": "service",
     f"/{RPC_SERVICE}/RenewLease": "service",
     f"/{RPC_SERVICE}/ReleaseLease": "service",
+    f"/{RPC_SERVICE}/RecordUsage": "service",
     f"/{RPC_SERVICE}/GetEngineStatus": "admin",
 }
 
@@ -24,9 +26,10 @@ ACCESS: Mapping[str, Access] = {
 class QuotaServicer(QuotaServiceServicer):
     """The calls of the quota service."""
 
-    def __init__(self, leases: Leases) -> None:
-        """`leases` are the slots it gives out."""
+    def __init__(self, leases: Leases, usage: UsageLog) -> None:
+        """`leases` are the slots it gives out, `usage` the books it keeps."""
         self._leases = leases
+        self._usage = usage
 
     async def AcquireLease(self, request: pb.AcquireLeaseRequest, context: Any) -> pb.AcquireLeaseResponse:
         """Take a slot, or say why not."""
@@ -42,6 +45,11 @@ class QuotaServicer(QuotaServiceServicer):
         """Give a slot back."""
         await self._leases.release(checked_id("lease_id", request.lease_id))
         return pb.ReleaseLeaseResponse()
+
+    async def RecordUsage(self, request: pb.RecordUsageRequest, context: Any) -> pb.RecordUsageResponse:
+        """Note what a run used, once."""
+        run, caller = usage_from_wire(request), current.get()
+        return pb.RecordUsageResponse(recorded=await self._usage.record(run, caller.user, caller.subscription))
 
     async def GetEngineStatus(self, request: pb.GetEngineStatusRequest, context: Any) -> pb.GetEngineStatusResponse:
         """Say who holds the slots."""

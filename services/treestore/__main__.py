@@ -1,7 +1,5 @@
 """The treestore service: settings, keys, store, servicer, serve."""
 
-import asyncio
-
 from lintello.treestore.v1.treestore_pb2_grpc import add_TreeStoreServiceServicer_to_server
 
 from kit.database import Database
@@ -9,7 +7,6 @@ from kit.identity import Verifier
 from kit.serve import Service, run, serve
 from kit.settings import load
 from services.treestore.errors import ERRORS
-from services.treestore.janitor import keep_sweeping
 from services.treestore.paging import PageTokens
 from services.treestore.readiness import check_keys
 from services.treestore.sealing import Keyring
@@ -34,18 +31,11 @@ async def main() -> None:
         errors=ERRORS,
         verifier=Verifier(settings.internal_public_keys, "treestore"),
         drain_seconds=settings.drain_seconds,
+        metrics_port=settings.metrics_port,
     )
     try:
         await check_keys(store, keyring)
-        tasks = (asyncio.create_task(serve(service)), asyncio.create_task(keep_sweeping(store)))
-        try:
-            # A janitor that fails ends the process: nobody would notice that runs aren't closed any more.
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in tasks:
-                task.cancel()
+        await serve(service)
     finally:
         await database.close()
 

@@ -10,6 +10,8 @@ from services.treestore.tree import MAX_ID
 MAX_TITLE = 200
 MAX_MESSAGE_BYTES = 256 * 1024
 MAX_NAME = 200
+MAX_KEY = 200
+HASH_BYTES = 32
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
@@ -67,6 +69,15 @@ def count_field(name: str, value: int) -> int:
     if value < 0:
         raise InvalidField(name, "must not be negative")
     return value
+
+
+def idempotency_fields(key: str, request_hash: bytes) -> tuple[str, bytes]:
+    """An idempotency key with the hash of its request, or neither. Raises InvalidField."""
+    if len(key) > MAX_KEY or not (key.isascii() and key.isprintable()):
+        raise InvalidField("idempotency_key", f"must have at most {MAX_KEY} printable ASCII characters")
+    if len(request_hash) != (HASH_BYTES if key else 0):
+        raise InvalidField("request_hash", f"must have {HASH_BYTES} bytes with an idempotency_key, and none without")
+    return key, request_hash
 
 
 def page_size_field(value: int, default: int, most: int) -> int:

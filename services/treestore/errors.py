@@ -34,6 +34,13 @@ class RunClosed(Exception):
         super().__init__("this run has ended")
 
 
+class IdempotencyKeyReused(Exception):
+    """This idempotency key came with another request before."""
+
+    def __init__(self) -> None:
+        super().__init__("this idempotency key came with another request before")
+
+
 class DataLoss(Exception):
     """A stored value doesn't open. Names its place, never what it might hold."""
 
@@ -51,6 +58,7 @@ ERRORS: ErrorTable = {
     IdTaken: Refusal(grpc.StatusCode.ALREADY_EXISTS, "ID_TAKEN"),
     RunInProgress: Refusal(grpc.StatusCode.FAILED_PRECONDITION, "RUN_IN_PROGRESS"),
     RunClosed: Refusal(grpc.StatusCode.FAILED_PRECONDITION, "RUN_CLOSED"),
+    IdempotencyKeyReused: Refusal(grpc.StatusCode.ALREADY_EXISTS, "IDEMPOTENCY_KEY_REUSED"),
     TreeInvalid: Refusal(grpc.StatusCode.INVALID_ARGUMENT, "TREE_INVALID"),
     TreeFull: Refusal(grpc.StatusCode.FAILED_PRECONDITION, "TREE_FULL"),
     DataLoss: Refusal(grpc.StatusCode.DATA_LOSS, "DATA_LOSS"),

@@ -4,14 +4,17 @@ Every function works within one transaction that the caller owns. A conversation
 read after it doesn't change until the transaction ends.
 """
 
+import hmac
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.errors import InvalidField
-from services.treestore.errors import IdTaken, NotFound, RunClosed, RunInProgress
+from services.treestore.errors import IdempotencyKeyReused, IdTaken, NotFound, RunClosed, RunInProgress
 from services.treestore.records import Answer, Conversation, Details, ModeSource, Run, RunStatus, Start, Usage
-from services.treestore.run_repository import Locked
+from services.treestore.run_keys import request_mac
+from services.treestore.run_queries import Locked
+from services.treestore.settlement import close_silent
 from services.treestore.store import Transaction
 from services.treestore.tree import MAX_BYTES, MAX_NODES, ROOM_BYTES, ROOM_NODES, Node, Outline, TreeFull
 from services.treestore.tree_repository import TreeHead
@@ -32,6 +35,8 @@ class Finish:
     mode: str
     """Becomes the conversation's mode; empty: it stays as it is."""
     mode_source: ModeSource
+    last_seq: int = 0
+    """The number of the run's last event."""
 
 
 async def create_conversation(
@@ -40,53 +45,69 @@ async def create_conversation(
     """Start an empty conversation; the same id from the same owner is the same conversation. Raises IdTaken."""
     source = ModeSource.USER if mode else ModeSource.NOBODY
     created = await tx.conversations.create_conversation(conversation_id, owner, title, mode, source)
+    if created is not None:
+        await tx.trees.create(created)
+        return created
     conversation = await tx.conversations.conversation(conversation_id, owner, lock=True)
     if conversation is None:
         raise IdTaken("conversation_id")
-    if created:
-        await tx.trees.create(conversation)
     return conversation
 
 
 async def start_run(tx: Transaction, owner: str, start: Start) -> tuple[Run, Conversation]:
     """Store the user's message and the run, with the conversation if it is new.
 
-    Repeating it is the same answer. A run with a stale heartbeat that stands in the way is closed first.
-    Raises NotFound (the conversation, or the node to continue), IdTaken, RunInProgress, TreeFull, DataLoss.
+    Repeating it is the same answer, and so is another start with the same idempotency key, which stores nothing.
+    A run with a stale heartbeat that stands in the way is closed first.
+    Raises NotFound (the conversation, or the node to continue), IdTaken, IdempotencyKeyReused, RunInProgress, TreeFull,
+    DataLoss.
     """
-    created = start.new_conversation and await tx.conversations.create_conversation(
-        start.conversation_id, owner, start.title, "", ModeSource.NOBODY
-    )
+    if start.idempotency_key:
+        twin = await _twin(tx, owner, start)
+        if twin is not None:
+            return twin
+    if start.new_conversation:
+        created = await tx.conversations.create_conversation(
+            start.conversation_id, owner, start.title, "", ModeSource.NOBODY
+        )
+        if created is not None:
+            # It is nobody else's before the transaction ends: no run and no node is in it.
+            if start.parent_node_id:
+                raise NotFound
+            await tx.trees.create(created)
+            return await _begin(tx, created, start, ""), created
     conversation = await tx.conversations.conversation(start.conversation_id, owner, lock=True)
     if conversation is None:
         raise IdTaken("conversation_id") if start.new_conversation else NotFound
     known = await tx.runs.get(start.run_id, owner)
     if known is not None:
-        if (known.conversation_id, known.message_id) != (start.conversation_id, start.message_id):
+        if (known[0].conversation_id, known[0].message_id) != (start.conversation_id, start.message_id):
             raise IdTaken("run_id")
-        return known, conversation
-    if created:
-        await tx.trees.create(conversation)
-    elif start.new_conversation:
+        return known
+    if start.new_conversation:
         raise IdTaken("conversation_id")
-    await tx.runs.close_stale(conversation)
-    if await tx.runs.is_active(conversation):
+    if not await close_silent(tx, conversation.id):
         raise RunInProgress
-    parent = await _parent(tx, conversation, start.parent_node_id)
-    if not await tx.runs.add(start, conversation, parent):
-        raise IdTaken("run_id")
-    if not await tx.conversations.add_question(conversation, start, parent):
-        raise IdTaken("message_id")
-    await tx.conversations.change_conversation(conversation)
-    return await _run(tx, owner, start.run_id), await _reread(tx, conversation)
+    run = await _begin(tx, conversation, start, await _parent(tx, conversation, start.parent_node_id))
+    return run, await tx.conversations.change_conversation(conversation)
 
 
-async def heartbeat(tx: Transaction, owner: str, run_id: uuid.UUID) -> None:
-    """Note that a run is alive. Raises RunClosed, NotFound."""
-    if await tx.runs.beat(run_id, owner):
-        return
-    await _run(tx, owner, run_id)
-    raise RunClosed
+async def heartbeat(tx: Transaction, owner: str, run_id: uuid.UUID, last_seq: int) -> bool:
+    """Note that a run is alive and how many events it has: whether the user wants it to end.
+
+    Raises RunClosed, NotFound.
+    """
+    stop = await tx.runs.beat(run_id, owner, last_seq)
+    if stop is None:
+        await _run(tx, owner, run_id)
+        raise RunClosed
+    return stop
+
+
+async def request_stop(tx: Transaction, owner: str, run_id: uuid.UUID) -> None:
+    """Note that the user wants a run to end; of one that has ended nothing is noted. Raises NotFound."""
+    if not await tx.runs.request_stop(run_id, owner):
+        await _run(tx, owner, run_id)
 
 
 async def append_nodes(tx: Transaction, owner: str, run_id: uuid.UUID, nodes: Sequence[Node]) -> int:
@@ -124,21 +145,44 @@ async def finish_run(tx: Transaction, owner: str, run_id: uuid.UUID, finish: Fin
         tokens = sum(usage.input_tokens + usage.output_tokens for usage in finish.usage)
         if not await tx.conversations.add_answer(conversation, finish.answer, run_id, locked.message_id, tokens):
             raise IdTaken("message_id")
-    await tx.runs.close(locked, finish.status, finish.step_failed, answer_id, finish.usage, finish.details)
+    run = await tx.runs.close(
+        locked, finish.status, finish.step_failed, finish.answer, finish.last_seq, finish.usage, finish.details
+    )
     await tx.trees.note_run(conversation, finish.details.schema, finish.details.duration_ms)
     await tx.conversations.change_conversation(
         conversation,
         mode=(finish.mode, finish.mode_source) if finish.mode else None,
         active_node_id=finish.active_node_id or None,
     )
-    return await _run(tx, owner, run_id)
+    return run
+
+
+async def _begin(tx: Transaction, conversation: Conversation, start: Start, parent: str) -> Run:
+    """Store a run that begins now after the node `parent`, and its question. Raises IdTaken."""
+    run = await tx.runs.add(start, conversation, parent)
+    if run is None:
+        raise IdTaken("run_id")
+    if not await tx.conversations.add_question(conversation, start, parent):
+        raise IdTaken("message_id")
+    return run
+
+
+async def _twin(tx: Transaction, owner: str, start: Start) -> tuple[Run, Conversation] | None:
+    """What the start's idempotency key has started before, if anything. Raises IdempotencyKeyReused."""
+    known = await tx.runs.of_key(owner, start.idempotency_key)
+    if known is None:
+        return None
+    run, conversation, kept = known
+    if not hmac.compare_digest(kept, request_mac(conversation.key, run.id, start.request_hash)):
+        raise IdempotencyKeyReused
+    return run, conversation
 
 
 async def _run(tx: Transaction, owner: str, run_id: uuid.UUID) -> Run:
-    run = await tx.runs.get(run_id, owner)
-    if run is None:
+    found = await tx.runs.get(run_id, owner)
+    if found is None:
         raise NotFound
-    return run
+    return found[0]
 
 
 async def _lock(tx: Transaction, owner: str, run_id: uuid.UUID) -> Locked:
@@ -172,10 +216,3 @@ def _has_room(head: TreeHead) -> bool:
     """Whether one more run fits, so that no answer is refused when it has been written."""
     size = head.snapshot_bytes + head.delta_bytes
     return head.node_count + ROOM_NODES <= MAX_NODES and size + ROOM_BYTES <= MAX_BYTES
-
-
-async def _reread(tx: Transaction, conversation: Conversation) -> Conversation:
-    again = await tx.conversations.conversation(conversation.id, conversation.owner)
-    if again is None:
-        raise NotFound
-    return again

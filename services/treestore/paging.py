@@ -2,11 +2,15 @@
 
 import base64
 import hmac
+import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from kit.errors import InvalidField
 
 _MAC_BYTES = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
 
 
 class PageTokens:
@@ -31,6 +35,17 @@ class PageTokens:
         if _text(raw) != token or not any(hmac.compare_digest(mac, _mac(key, scope, position)) for key in self._keys):
             raise InvalidField("page_token", "must be the next_page_token of the page before, of the same list")
         return position
+
+    def encode_row(self, scope: tuple[str, ...], at: datetime, row_id: uuid.UUID) -> str:
+        """A token for going on behind a row of a list that is ordered by time and id."""
+        return self.encode(scope, f"{(at - _EPOCH) // _TICK} {row_id}")
+
+    def decode_row(self, scope: tuple[str, ...], token: str) -> tuple[datetime, uuid.UUID] | None:
+        """Time and id of the row to go on behind; None for an empty token. Raises InvalidField naming page_token."""
+        if not token:
+            return None
+        microseconds, _, row_id = self.decode(scope, token).partition(" ")
+        return _EPOCH + int(microseconds) * _TICK, uuid.UUID(row_id)
 
 
 def _text(raw: bytes) -> str:

@@ -2,20 +2,15 @@
 
 import asyncio
 
-from asyncpg.exceptions import InvalidAuthorizationSpecificationError, InvalidCatalogNameError, UndefinedTableError
 from sqlalchemy.exc import DBAPIError
 
 from kit import telemetry
+from kit.database import as_bad_setting
 from kit.settings import BadSetting
 from services.treestore.errors import StoreAway
 from services.treestore.sealing import Keyring
-from services.treestore.store import Store, driver_error
-
-_PROBLEMS = {
-    UndefinedTableError: "it has no treestore tables; run lintello migrate",
-    InvalidCatalogNameError: "there is no such database",
-    InvalidAuthorizationSpecificationError: "the server refuses this user or password",
-}
+from services.treestore.store import Store
+from services.treestore.tables import SCHEMA
 
 
 async def check_keys(store: Store, keyring: Keyring, wait: float = 0.5) -> None:
@@ -31,9 +26,8 @@ async def check_keys(store: Store, keyring: Keyring, wait: float = 0.5) -> None:
             telemetry.log.warning("waiting_for_database")
             await asyncio.sleep(wait)
         except DBAPIError as error:
-            for kind, problem in _PROBLEMS.items():
-                if isinstance(driver_error(error), kind):
-                    raise BadSetting(f"LINTELLO_DATABASE_URL: {problem}") from None
+            if (problem := as_bad_setting(error, SCHEMA)) is not None:
+                raise problem from None
             raise
     if unknown is not None:
         raise BadSetting(

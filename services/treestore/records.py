@@ -70,6 +70,11 @@ class Details:
     duration_ms: int = 0
     degraded: str = ""
     cost_eur: float = 0.0
+    node_count: int = 0
+    fallbacks: int = 0
+    """Calls that another model served than the one that should have."""
+    retries: int = 0
+    """Calls that were tried again."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,51 @@ class Run:
     partial: bool
     """It ended other than done, its heartbeat is stale, or a step failed on the way."""
     abandoned: bool
-    """It was closed because its heartbeat was stale, not by its engine."""
+    """It was closed by another than its engine."""
     message_id: uuid.UUID
     answer_id: uuid.UUID | None
+    answer_node_id: str
     parent_node_id: str
+    last_seq: int
+    """The number of its last event, as far as its engine has said."""
     usage: tuple[Usage, ...]
     details: Details
     heartbeat_at: datetime
     created_at: datetime
     ended_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Active:
+    """A run that goes on, as far as one must know to close it."""
+
+    run_id: uuid.UUID
+    conversation_id: uuid.UUID
+    owner: str
+    stale: bool
+    """Nobody has said for too long that it is alive."""
+    heartbeat_at: datetime
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Unsettled:
+    """A run that has ended and isn't in the books yet: what they need, and no text."""
+
+    run_id: uuid.UUID
+    conversation_id: uuid.UUID
+    owner: str
+    subscription: str
+    status: RunStatus
+    partial: bool
+    abandoned: bool
+    last_seq: int
+    usage: tuple[Usage, ...]
+    details: Details
+    """Its slugs, counts, cost and duration; the rest is empty."""
+    heartbeat_at: datetime
+    created_at: datetime
+    ended_at: datetime
 
 
 @dataclass(frozen=True)
@@ -122,6 +163,12 @@ class Start:
     title: str
     parent_node_id: str | None
     """None: the active node; empty: the root."""
+    idempotency_key: str = ""
+    """The user's name for this request; empty: none."""
+    request_hash: bytes = b""
+    """SHA-256 of the request that the key came with."""
+    subscription: str = ""
+    """The user's, for the books."""
 
 
 @dataclass(frozen=True)

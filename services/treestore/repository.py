@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import Select, and_, bindparam, delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,6 +18,41 @@ from services.treestore.sealing import Keyring
 PAGE_BYTES = 8 * 1024 * 1024
 """A page of messages ends before it would have more sealed bytes than this."""
 
+_conversation = tables.conversation.c
+_message = tables.message.c
+
+# What every question and every answer needs is built once: that takes longer than to do it.
+_CREATE = (
+    upsert(tables.conversation)
+    .values(active_node_id="", created_at=func.now(), updated_at=func.now())
+    .on_conflict_do_nothing(index_elements=["id"])
+    .returning(tables.conversation)
+)
+_DELETED = select(tables.deleted_conversation.c.id).where(tables.deleted_conversation.c.id == bindparam("conversation"))
+_READ = select(tables.conversation).where(
+    _conversation.id == bindparam("conversation"), _conversation.owner == bindparam("user")
+)
+_READ_LOCKED = _READ.with_for_update(key_share=True)
+_CHANGE = (
+    update(tables.conversation)
+    .where(_conversation.id == bindparam("conversation"))
+    .values(updated_at=func.now())
+    .returning(tables.conversation)
+)
+_ADD = (
+    upsert(tables.message)
+    .values(
+        # Positions are given under the conversation's lock, which the caller holds.
+        position=select(func.coalesce(func.max(_message.position), 0) + 1)
+        .where(_message.conversation_id == bindparam("conversation"))
+        .scalar_subquery(),
+        conversation_id=bindparam("conversation"),
+        created_at=func.now(),
+    )
+    .on_conflict_do_nothing(index_elements=["id"])
+    .returning(_message.id)
+)
+
 
 class Repository:
     """Conversations and messages, within one transaction that the caller owns."""
@@ -28,46 +63,41 @@ class Repository:
 
     async def create_conversation(
         self, conversation_id: uuid.UUID, owner: str, title: str, mode: str, mode_source: ModeSource
-    ) -> bool:
-        """Store an empty conversation with a key of its own; False when there is one of this id.
+    ) -> Conversation | None:
+        """Store an empty conversation with a key of its own, locked; None when there is one of this id.
 
         Raises IdTaken when there was one that has been deleted.
         """
         key, wrapped = self._keyring.create(str(conversation_id), owner)
-        created = await self._connection.execute(
-            upsert(tables.conversation)
-            .values(
-                id=conversation_id,
-                owner=owner,
-                title=key.seal(title_place(conversation_id, owner), title.encode()),
-                mode=mode,
-                mode_source=mode_source,
-                active_node_id="",
-                dek=wrapped.dek,
-                key_id=wrapped.key_id,
-                created_at=func.now(),
-                updated_at=func.now(),
-            )
-            .on_conflict_do_nothing(index_elements=["id"])
-            .returning(tables.conversation.c.id)
-        )
-        if created.first() is None:
-            return False
+        row = {
+            "id": conversation_id,
+            "owner": owner,
+            "title": key.seal(title_place(conversation_id, owner), title.encode()),
+            "mode": mode,
+            "mode_source": mode_source,
+            "dek": wrapped.dek,
+            "key_id": wrapped.key_id,
+        }
+        created = (await self._connection.execute(_CREATE, row)).mappings().first()
+        if created is None:
+            return None
         # Asked after the insert, which waits for a deletion that is going on: asked before, it could miss it.
-        deleted = select(tables.deleted_conversation.c.id).where(tables.deleted_conversation.c.id == conversation_id)
-        if (await self._connection.execute(deleted)).first() is not None:
+        if (await self._connection.execute(_DELETED, {"conversation": conversation_id})).first() is not None:
             raise IdTaken("conversation_id")
-        return True
+        return open_conversation(created, self._keyring)
 
     async def conversation(self, conversation_id: uuid.UUID, owner: str, lock: bool = False) -> Conversation | None:
         """The owner's conversation. `lock`: until the transaction ends, nobody else writes to it. Raises DataLoss."""
-        query = select(tables.conversation).where(
+        query, where = _READ_LOCKED if lock else _READ, {"conversation": conversation_id, "user": owner}
+        row = (await self._connection.execute(query, where)).mappings().first()
+        return None if row is None else open_conversation(row, self._keyring)
+
+    async def lock(self, conversation_id: uuid.UUID, owner: str) -> bool:
+        """Lock the owner's conversation as `conversation` does, whether it opens or not; False when it isn't there."""
+        query = select(tables.conversation.c.id).where(
             tables.conversation.c.id == conversation_id, tables.conversation.c.owner == owner
         )
-        if lock:
-            query = query.with_for_update(key_share=True)
-        row = (await self._connection.execute(query)).mappings().first()
-        return None if row is None else open_conversation(row, self._keyring)
+        return (await self._connection.execute(query.with_for_update(key_share=True))).first() is not None
 
     async def conversations(
         self, owner: str, before: tuple[datetime, uuid.UUID] | None, limit: int
@@ -86,9 +116,9 @@ class Repository:
         title: str | None = None,
         mode: tuple[str, ModeSource] | None = None,
         active_node_id: str | None = None,
-    ) -> None:
-        """Change what isn't None, and when the conversation last changed."""
-        values: dict[str, object] = {"updated_at": func.now()}
+    ) -> Conversation:
+        """Change what isn't None, and when the conversation last changed; as it is then. Raises DataLoss."""
+        values: dict[str, object] = {}
         if title is not None:
             place = title_place(conversation.id, conversation.owner)
             values["title"] = conversation.key.seal(place, title.encode())
@@ -96,9 +126,8 @@ class Repository:
             values["mode"], values["mode_source"] = mode
         if active_node_id is not None:
             values["active_node_id"] = active_node_id
-        await self._connection.execute(
-            update(tables.conversation).where(tables.conversation.c.id == conversation.id).values(values)
-        )
+        changed = await self._connection.execute(_CHANGE, {"conversation": conversation.id, **values})
+        return open_conversation(changed.mappings().one(), self._keyring)
 
     async def delete_conversation(self, conversation_id: uuid.UUID, owner: str) -> bool:
         """Delete the owner's conversation, with its key and all that hangs on it; False when it isn't there.
@@ -199,36 +228,25 @@ class Repository:
         model: str = "",
         tokens: int = 0,
     ) -> bool:
-        columns = tables.message.c
-        # Positions are given under the conversation's lock, which the caller holds.
-        position = select(func.coalesce(func.max(columns.position), 0) + 1).where(
-            columns.conversation_id == conversation.id
-        )
-        added = await self._connection.execute(
-            upsert(tables.message)
-            .values(
-                id=message_id,
-                conversation_id=conversation.id,
-                run_id=run_id,
-                position=position.scalar_subquery(),
-                reply_to=reply_to,
-                role=author,
-                node_id=node_id,
-                content=conversation.key.seal(content_place(message_id, conversation.owner), content.encode()),
-                model=model,
-                tokens=tokens,
-                created_at=func.now(),
-            )
-            .on_conflict_do_nothing(index_elements=["id"])
-            .returning(columns.id)
-        )
+        row = {
+            "id": message_id,
+            "conversation": conversation.id,
+            "run_id": run_id,
+            "reply_to": reply_to,
+            "role": author,
+            "node_id": node_id,
+            "content": conversation.key.seal(content_place(message_id, conversation.owner), content.encode()),
+            "model": model,
+            "tokens": tokens,
+        }
+        added = await self._connection.execute(_ADD, row)
         return added.first() is not None
 
 
 def _messages(conversation: Conversation) -> Select[Any]:
     run_of_answer = and_(tables.run.c.id == tables.message.c.run_id, tables.message.c.role == Author.ASSISTANT)
     return (
-        select(tables.message, tables.run, is_partial())
+        select(tables.message, tables.run, is_partial(), tables.message.c.node_id.label("answer_node_id"))
         .outerjoin(tables.run, run_of_answer)
         .where(tables.message.c.conversation_id == conversation.id)
     )

@@ -32,6 +32,11 @@ def is_stale() -> ColumnElement[bool]:
     return and_(tables.run.c.status == RunStatus.RUNNING, tables.run.c.heartbeat_at < func.now() - STALE)
 
 
+def is_alive() -> ColumnElement[bool]:
+    """SQL: the run goes on, and somebody has said so lately."""
+    return and_(tables.run.c.status == RunStatus.RUNNING, tables.run.c.heartbeat_at >= func.now() - STALE)
+
+
 def is_partial() -> ColumnElement[bool]:
     """SQL, labelled `partial`: it ended other than done, its heartbeat is stale, or a step failed on the way."""
     ended_otherwise = tables.run.c.status.not_in((RunStatus.RUNNING, RunStatus.DONE))
@@ -72,7 +77,7 @@ def open_conversation(row: RowMapping, keyring: Keyring) -> Conversation:
 
 
 def open_run(row: RowMapping, key: DataKey) -> Run:
-    """A run from its row, which has `is_partial` too. Raises DataLoss."""
+    """A run from its row, which has `partial` and `answer_node_id` (or null) too. Raises DataLoss."""
     columns = tables.run.c
     return Run(
         id=row[columns.id],
@@ -82,8 +87,10 @@ def open_run(row: RowMapping, key: DataKey) -> Run:
         abandoned=row[columns.abandoned],
         message_id=row[columns.message_id],
         answer_id=row[columns.answer_id],
+        answer_node_id=row["answer_node_id"] or "",
         parent_node_id=row[columns.parent_node_id],
-        usage=tuple(Usage(**usage) for usage in row[columns.usage]),
+        last_seq=row[columns.last_seq],
+        usage=usage_from_json(row[columns.usage]),
         details=_open_details(row, key),
         heartbeat_at=row[columns.heartbeat_at],
         created_at=row[columns.created_at],
@@ -117,6 +124,24 @@ def seal_details(details: Details, run_id: uuid.UUID, conversation: Conversation
 def usage_to_json(usage: Sequence[Usage]) -> list[dict[str, Any]]:
     """Usage for its column."""
     return [asdict(one) for one in usage]
+
+
+def usage_from_json(column: Sequence[dict[str, Any]]) -> tuple[Usage, ...]:
+    """Usage from its column."""
+    return tuple(Usage(**one) for one in column)
+
+
+def details_for_books(details: Details) -> dict[str, Any]:
+    """What the books need of a run's details, for a column that isn't sealed: nothing that a model or a user wrote."""
+    return {
+        "mode": details.mode,
+        "schema": details.schema,
+        "node_count": details.node_count,
+        "fallbacks": details.fallbacks,
+        "retries": details.retries,
+        "cost_eur": details.cost_eur,
+        "duration_ms": details.duration_ms,
+    }
 
 
 def _open_details(row: RowMapping, key: DataKey) -> Details:

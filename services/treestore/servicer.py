@@ -1,7 +1,6 @@
 """TreeStoreService: decode, do it in one transaction, encode. The owner is always the caller's user."""
 
 import uuid
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import uuid_utils.compat
@@ -9,24 +8,19 @@ from lintello.treestore.v1 import treestore_pb2 as pb
 from lintello.treestore.v1 import treestore_pb2_grpc
 
 from kit.errors import InvalidField
-from kit.identity import Access, current
-from services.treestore import ledger
-from services.treestore.checks import node_id_field, page_size_field, slug_field, title_field, uuid_field
+from kit.identity import FRONT, Access, current
+from services.treestore import ledger, settlement
+from services.treestore.checks import count_field, node_id_field, page_size_field, slug_field, title_field, uuid_field
 from services.treestore.errors import NotFound
+from services.treestore.node_wire import node_to_wire, nodes_from_wire
 from services.treestore.paging import PageTokens
 from services.treestore.records import Conversation, Message, ModeSource, Run
+from services.treestore.run_keys import event_key
+from services.treestore.run_wire import finish_from_wire, run_to_wire, start_from_wire, unsettled_to_wire
 from services.treestore.sealing import FORMAT
 from services.treestore.store import Store, Transaction
 from services.treestore.tree import Node, Tree
-from services.treestore.wire import (
-    conversation_to_wire,
-    finish_from_wire,
-    message_to_wire,
-    node_to_wire,
-    nodes_from_wire,
-    run_to_wire,
-    start_from_wire,
-)
+from services.treestore.wire import conversation_to_wire, message_to_wire
 
 RPC_SERVICE = "lintello.treestore.v1.TreeStoreService"
 
@@ -38,16 +32,18 @@ ACCESS: dict[str, Access] = {
     f"/{RPC_SERVICE}/DeleteConversation": "user",
     f"/{RPC_SERVICE}/ListMessages": "user",
     f"/{RPC_SERVICE}/GetRun": "user",
+    f"/{RPC_SERVICE}/ListRuns": "user",
     f"/{RPC_SERVICE}/GetTree": "user",
     f"/{RPC_SERVICE}/GetLineage": "user",
     f"/{RPC_SERVICE}/StartRun": "service",
     f"/{RPC_SERVICE}/Heartbeat": "service",
+    f"/{RPC_SERVICE}/RequestStop": "service",
     f"/{RPC_SERVICE}/FinishRun": "service",
+    f"/{RPC_SERVICE}/ListUnsettledRuns": "service",
+    f"/{RPC_SERVICE}/SettleRun": "service",
     f"/{RPC_SERVICE}/AppendNodes": "service",
 }
 """Who may call which RPC."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Servicer(treestore_pb2_grpc.TreeStoreServiceServicer):
@@ -78,16 +74,11 @@ class Servicer(treestore_pb2_grpc.TreeStoreServiceServicer):
     ) -> pb.ListConversationsResponse:
         size, owner = page_size_field(request.page_size, default=20, most=100), current.get().user
         scope = ("conversations", owner)
-        before = None
-        if request.page_token:
-            microseconds, _, last_id = self._pages.decode(scope, request.page_token).partition(" ")
-            before = (_EPOCH + timedelta(microseconds=int(microseconds)), uuid.UUID(last_id))
+        before = self._pages.decode_row(scope, request.page_token)
         found = await self._store.transact(lambda tx: tx.conversations.conversations(owner, before, size + 1))
         token = ""
         if len(found) > size:
-            last = found[size - 1]
-            microseconds = str((last.updated_at - _EPOCH) // timedelta(microseconds=1))
-            token = self._pages.encode(scope, f"{microseconds} {last.id}")
+            token = self._pages.encode_row(scope, found[size - 1].updated_at, found[size - 1].id)
         return pb.ListConversationsResponse(
             conversations=[conversation_to_wire(conversation) for conversation in found[:size]], next_page_token=token
         )
@@ -115,8 +106,7 @@ class Servicer(treestore_pb2_grpc.TreeStoreServiceServicer):
         self, request: pb.DeleteConversationRequest, context: Any
     ) -> pb.DeleteConversationResponse:
         conversation_id, owner = uuid_field("conversation_id", request.conversation_id), current.get().user
-        if not await self._store.transact(lambda tx: tx.conversations.delete_conversation(conversation_id, owner)):
-            raise NotFound
+        await self._store.transact(lambda tx: settlement.delete_conversation(tx, conversation_id, owner))
         return pb.DeleteConversationResponse()
 
     async def ListMessages(self, request: pb.ListMessagesRequest, context: Any) -> pb.ListMessagesResponse:
@@ -135,27 +125,76 @@ class Servicer(treestore_pb2_grpc.TreeStoreServiceServicer):
         )
 
     async def GetRun(self, request: pb.GetRunRequest, context: Any) -> pb.GetRunResponse:
-        run_id, owner = uuid_field("run_id", request.run_id), current.get().user
-        run = await self._store.transact(lambda tx: tx.runs.get(run_id, owner))
-        if run is None:
+        run_id, caller = uuid_field("run_id", request.run_id), current.get()
+        found = await self._store.transact(lambda tx: tx.runs.get(run_id, caller.user))
+        if found is None:
             raise NotFound
-        return pb.GetRunResponse(run=run_to_wire(run))
+        run, conversation = found
+        # Events pass through the gateway opened; what opens them wherever they are kept is none of its business.
+        key = event_key(conversation.key, run.id) if caller.actor != FRONT else b""
+        return pb.GetRunResponse(run=run_to_wire(run), event_key=key)
+
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
+        given, owner = request.conversation_id, current.get().user
+        conversation_id = uuid_field("conversation_id", given) if given else None
+        size = page_size_field(request.page_size, default=20, most=100)
+        scope = ("runs", owner, str(conversation_id or ""), "active" if request.active_only else "all")
+        before = self._pages.decode_row(scope, request.page_token)
+
+        async def read(tx: Transaction) -> list[Run]:
+            if conversation_id is not None:
+                await _conversation(tx, conversation_id, owner)
+            return await tx.runs.page(owner, conversation_id, request.active_only, before, size + 1)
+
+        found = await self._store.transact(read)
+        token = ""
+        if len(found) > size:
+            token = self._pages.encode_row(scope, found[size - 1].created_at, found[size - 1].id)
+        return pb.ListRunsResponse(runs=[run_to_wire(run) for run in found[:size]], next_page_token=token)
 
     async def StartRun(self, request: pb.StartRunRequest, context: Any) -> pb.StartRunResponse:
         start, owner = start_from_wire(request), current.get().user
         run, conversation = await self._store.transact(lambda tx: ledger.start_run(tx, owner, start))
-        return pb.StartRunResponse(run=run_to_wire(run), conversation=conversation_to_wire(conversation))
+        return pb.StartRunResponse(
+            run=run_to_wire(run),
+            conversation=conversation_to_wire(conversation),
+            event_key=event_key(conversation.key, run.id),
+        )
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatResponse:
         run_id, owner = uuid_field("run_id", request.run_id), current.get().user
-        await self._store.transact(lambda tx: ledger.heartbeat(tx, owner, run_id))
-        return pb.HeartbeatResponse()
+        last_seq = count_field("last_seq", request.last_seq)
+        stop = await self._store.transact(lambda tx: ledger.heartbeat(tx, owner, run_id, last_seq))
+        return pb.HeartbeatResponse(stop_requested=stop)
+
+    async def RequestStop(self, request: pb.RequestStopRequest, context: Any) -> pb.RequestStopResponse:
+        run_id, owner = uuid_field("run_id", request.run_id), current.get().user
+        await self._store.transact(lambda tx: ledger.request_stop(tx, owner, run_id))
+        return pb.RequestStopResponse()
+
+    async def AppendNodes(self, request: pb.AppendNodesRequest, context: Any) -> pb.AppendNodesResponse:
+        run_id, owner = uuid_field("run_id", request.run_id), current.get().user
+        nodes = nodes_from_wire(request.nodes, str(run_id))
+        version = await self._store.transact(lambda tx: ledger.append_nodes(tx, owner, run_id, nodes))
+        return pb.AppendNodesResponse(version=version)
 
     async def FinishRun(self, request: pb.FinishRunRequest, context: Any) -> pb.FinishRunResponse:
         run_id, owner = uuid_field("run_id", request.run_id), current.get().user
         finish = finish_from_wire(request)
         run = await self._store.transact(lambda tx: ledger.finish_run(tx, owner, run_id, finish))
         return pb.FinishRunResponse(run=run_to_wire(run))
+
+    async def ListUnsettledRuns(
+        self, request: pb.ListUnsettledRunsRequest, context: Any
+    ) -> pb.ListUnsettledRunsResponse:
+        size = page_size_field(request.page_size, default=50, most=200)
+        unsettled = await settlement.list_unsettled(self._store, size)
+        return pb.ListUnsettledRunsResponse(runs=[unsettled_to_wire(run) for run in unsettled])
+
+    async def SettleRun(self, request: pb.SettleRunRequest, context: Any) -> pb.SettleRunResponse:
+        run_id, owner = uuid_field("run_id", request.run_id), current.get().user
+        await self._store.transact(lambda tx: settlement.settle_run(tx, owner, run_id))
+        return pb.SettleRunResponse()
 
     async def GetTree(self, request: pb.GetTreeRequest, context: Any) -> pb.GetTreeResponse:
         conversation_id, owner = uuid_field("conversation_id", request.conversation_id), current.get().user
@@ -191,12 +230,6 @@ class Servicer(treestore_pb2_grpc.TreeStoreServiceServicer):
         return pb.GetLineageResponse(
             nodes=[node_to_wire(node) for node in lineage], messages=[message_to_wire(message) for message in messages]
         )
-
-    async def AppendNodes(self, request: pb.AppendNodesRequest, context: Any) -> pb.AppendNodesResponse:
-        run_id, owner = uuid_field("run_id", request.run_id), current.get().user
-        nodes = nodes_from_wire(request.nodes, str(run_id))
-        version = await self._store.transact(lambda tx: ledger.append_nodes(tx, owner, run_id, nodes))
-        return pb.AppendNodesResponse(version=version)
 
 
 async def _conversation(tx: Transaction, conversation_id: uuid.UUID, owner: str, lock: bool = False) -> Conversation:

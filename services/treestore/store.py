@@ -4,20 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from asyncpg.exceptions import (
-    AdminShutdownError,
-    CannotConnectNowError,
-    CrashShutdownError,
-    DeadlockDetectedError,
-    PostgresConnectionError,
-    SerializationError,
-    TooManyConnectionsError,
-)
+from asyncpg.exceptions import DeadlockDetectedError, SerializationError
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from kit import telemetry
-from kit.database import Database
+from kit.database import MAYBE_AWAY, Database, driver_error, is_away
+from services.treestore.books_repository import Books
 from services.treestore.errors import DataLoss, StoreAway
 from services.treestore.outlines import Outlines
 from services.treestore.repository import Repository
@@ -27,20 +19,7 @@ from services.treestore.tree_repository import TreeRepository
 
 T = TypeVar("T")
 
-# The server is going, coming or full.
-_AWAY = (
-    AdminShutdownError,
-    CannotConnectNowError,
-    CrashShutdownError,
-    PostgresConnectionError,
-    TooManyConnectionsError,
-)
 _AGAIN = (DeadlockDetectedError, SerializationError)
-
-
-def driver_error(error: DBAPIError) -> BaseException | None:
-    """What asyncpg raised, of which SQLAlchemy made its own."""
-    return error.orig.__cause__ if error.orig is not None else None
 
 
 @dataclass(frozen=True)
@@ -50,6 +29,7 @@ class Transaction:
     conversations: Repository
     runs: RunRepository
     trees: TreeRepository
+    books: Books
 
 
 class Store:
@@ -76,15 +56,17 @@ class Store:
             async with self._database.transaction() as connection:
                 trees = TreeRepository(connection, self._outlines)
                 transaction = Transaction(
-                    Repository(connection, self._keyring), RunRepository(connection, self._keyring), trees
+                    Repository(connection, self._keyring),
+                    RunRepository(connection, self._keyring),
+                    trees,
+                    Books(connection),
                 )
                 result = await work(transaction)
-        except DBAPIError as error:
-            if error.connection_invalidated or isinstance(driver_error(error), _AWAY + _AGAIN + (OSError,)):
+        except MAYBE_AWAY as error:
+            again = isinstance(error, DBAPIError) and isinstance(driver_error(error), _AGAIN)
+            if again or is_away(error):
                 raise StoreAway from None
             raise
-        except (*_AWAY, PoolTimeout, OSError):
-            raise StoreAway from None
         except DataLoss as error:
             telemetry.log.error("data_loss", **error.metadata)
             raise

@@ -74,16 +74,44 @@ run = Table(
     Column("message_id", Uuid, nullable=False, comment="the user's message"),
     Column("answer_id", Uuid, comment="the answer's message"),
     Column("parent_node_id", Text, nullable=False),
+    Column("subscription", Text, nullable=False, comment="the owner's when it began"),
+    Column("idempotency_key", Text, comment="the user's name for the request; null: none"),
+    Column("request_hash", LargeBinary, comment="HMAC of the request's hash; its key comes from the data key"),
+    Column("stop_requested", Boolean, nullable=False),
+    Column("last_seq", BigInteger, nullable=False, comment="the number of its last event, as far as its engine said"),
     Column("usage", JSONB, nullable=False),
     Column("details", LargeBinary, comment="sealed"),
     _time("heartbeat_at"),
     _time("created_at"),
     _time("ended_at", nullable=True),
+    _time("usage_recorded_at", nullable=True),
+    UniqueConstraint("owner", "idempotency_key", name="run_idempotency_key"),
     CheckConstraint("status IN ('running', 'done', 'partial', 'stopped', 'failed')", name="run_status"),
 )
 Index("run_active", run.c.conversation_id, unique=True, postgresql_where=text("status = 'running'"))
-Index("run_by_heartbeat", run.c.heartbeat_at, postgresql_where=text("status = 'running'"))
 Index("run_by_conversation", run.c.conversation_id, run.c.created_at)
+Index("run_by_owner", run.c.owner, desc(run.c.created_at), desc(run.c.id))
+
+# The way into the books: a run stands here from its end until it is settled, whether its conversation is still there
+# or not. Hence no foreign key, nothing sealed and no text.
+unsettled_run = Table(
+    "unsettled_run",
+    metadata,
+    Column("run_id", Uuid, primary_key=True),
+    Column("conversation_id", Uuid, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("subscription", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("partial", Boolean, nullable=False),
+    Column("abandoned", Boolean, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("usage", JSONB, nullable=False),
+    Column("details", JSONB, nullable=False, comment="mode, schema, counts, cost and duration"),
+    _time("heartbeat_at"),
+    _time("created_at"),
+    _time("ended_at"),
+)
+Index("unsettled_run_by_end", unsettled_run.c.ended_at)
 
 message = Table(
     "message",

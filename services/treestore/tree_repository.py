@@ -36,7 +36,44 @@ TREE_HEAD = (
     func.octet_length(_tree.tree_data).label("snapshot_bytes"),
 )
 
-# Built once: they stand in the way of every append. A delta or a fold and the tree's row are one statement.
+# Built once: they stand in the way of every run and every append.
+_CREATE = insert(tables.thought_tree).values(
+    version=0,
+    snapshot_version=0,
+    delta_bytes=0,
+    node_count=0,
+    total_tokens=0,
+    duration_ms=0,
+    created_at=func.now(),
+    updated_at=func.now(),
+)
+_HEAD = select(*TREE_HEAD).where(_tree.conversation_id == bindparam("conversation"))
+_ordered = (
+    select(_delta.version, _delta.nodes)
+    .where(_delta.conversation_id == bindparam("conversation"), _delta.version > _tree.snapshot_version)
+    .order_by(_delta.version)
+    .correlate(tables.thought_tree)
+    .subquery()
+)
+# One statement, hence one moment: between two, an append could fold the deltas.
+_READ = select(
+    _tree.version,
+    _tree.snapshot_version,
+    _tree.tree_data,
+    select(func.array_agg(_ordered.c.version)).scalar_subquery().label("versions"),
+    select(func.array_agg(_ordered.c.nodes)).scalar_subquery().label("deltas"),
+).where(_tree.conversation_id == bindparam("conversation"))
+_NOTE = (
+    update(tables.thought_tree)
+    .where(_tree.conversation_id == bindparam("conversation"))
+    .values(
+        duration_ms=_tree.duration_ms + bindparam("more_ms", type_=_tree.duration_ms.type),
+        schema_used=func.coalesce(
+            func.nullif(bindparam("schema", type_=_tree.schema_used.type), ""), _tree.schema_used
+        ),
+    )
+)
+# A delta or a fold and the tree's row are one statement.
 _GROW = (
     update(tables.thought_tree)
     .where(_tree.conversation_id == bindparam("conversation"))
@@ -90,44 +127,20 @@ class TreeRepository:
 
     async def create(self, conversation: Conversation) -> None:
         """Store an empty tree."""
-        await self._connection.execute(
-            insert(tables.thought_tree).values(
-                conversation_id=conversation.id,
-                version=0,
-                snapshot_version=0,
-                tree_data=conversation.key.seal(_snapshot_place(conversation, 0), encode_nodes(())),
-                delta_bytes=0,
-                node_count=0,
-                total_tokens=0,
-                duration_ms=0,
-                created_at=func.now(),
-                updated_at=func.now(),
-            )
-        )
+        sealed = conversation.key.seal(_snapshot_place(conversation, 0), encode_nodes(()))
+        await self._connection.execute(_CREATE, {"conversation_id": conversation.id, "tree_data": sealed})
+        self.written = (str(conversation.id), 0, Tree().outline)
 
     async def head(self, conversation: Conversation) -> TreeHead:
         """Where the tree stands. Raises DataLoss when there is none."""
-        query = select(*TREE_HEAD).where(_tree.conversation_id == conversation.id)
-        row = (await self._connection.execute(query)).mappings().first()
+        row = (await self._connection.execute(_HEAD, {"conversation": conversation.id})).mappings().first()
         if row is None:
             raise DataLoss("thought_tree", "conversation_id", str(conversation.id))
         return read_head(row)
 
     async def read(self, conversation: Conversation) -> tuple[int, Tree]:
         """The version and the whole tree, as of one moment. Raises DataLoss."""
-        deltas = select(_delta.version, _delta.nodes).where(
-            _delta.conversation_id == conversation.id, _delta.version > _tree.snapshot_version
-        )
-        ordered = deltas.order_by(_delta.version).correlate(tables.thought_tree).subquery()
-        # One statement, hence one moment: between two, an append could fold the deltas.
-        query = select(
-            _tree.version,
-            _tree.snapshot_version,
-            _tree.tree_data,
-            select(func.array_agg(ordered.c.version)).scalar_subquery().label("versions"),
-            select(func.array_agg(ordered.c.nodes)).scalar_subquery().label("deltas"),
-        ).where(_tree.conversation_id == conversation.id)
-        row = (await self._connection.execute(query)).mappings().first()
+        row = (await self._connection.execute(_READ, {"conversation": conversation.id})).mappings().first()
         if row is None:
             raise DataLoss("thought_tree", "conversation_id", str(conversation.id))
         version, snapshot_version = row[_tree.version], row[_tree.snapshot_version]
@@ -180,12 +193,8 @@ class TreeRepository:
 
     async def note_run(self, conversation: Conversation, schema: str, duration_ms: int) -> None:
         """Note on the tree what a run used and took."""
-        values: dict[str, object] = {"duration_ms": _tree.duration_ms + duration_ms}
-        if schema:
-            values["schema_used"] = schema
-        await self._connection.execute(
-            update(tables.thought_tree).where(_tree.conversation_id == conversation.id).values(values)
-        )
+        state = {"conversation": conversation.id, "more_ms": duration_ms, "schema": schema}
+        await self._connection.execute(_NOTE, state)
 
 
 def _snapshot_place(conversation: Conversation, version: int) -> Place:

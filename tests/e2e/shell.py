@@ -78,16 +78,19 @@ async def running(folder: Path, *arguments: str, **settings: str) -> AsyncIterat
     assert process.stdout is not None
     try:
         async with asyncio.timeout(60):
-            async for line in process.stdout:
-                if line.decode().startswith(READY):
-                    yield Up(process, line.decode().removeprefix(READY).strip(), folder)
-                    break
-            else:
-                raise AssertionError("up ended before it was ready")
+            url = await _ready(process.stdout)
+        yield Up(process, url, folder)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
             await process.communicate()
+
+
+async def _ready(lines: asyncio.StreamReader) -> str:
+    async for line in lines:
+        if line.decode().startswith(READY):
+            return line.decode().removeprefix(READY).strip()
+    raise AssertionError("up ended before it was ready")
 
 
 def let_servers_in(folder: Path) -> None:

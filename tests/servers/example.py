@@ -4,6 +4,7 @@ It speaks the engine's protocol, whose calls are of every kind; nothing of the e
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -58,6 +59,8 @@ class ExampleServicer(EngineServiceServicer):
             case "who":
                 caller = current.get()
                 return pb.AssessComplexityResponse(signals=[caller.user, caller.actor, *sorted(caller.roles)])
+            case "where":
+                return pb.AssessComplexityResponse(signals=[str(os.getpid())])
             case "budget":
                 return pb.AssessComplexityResponse(signals=[str(budget(60))])
             case "invalid":
@@ -103,6 +106,10 @@ class ExampleServicer(EngineServiceServicer):
         """In no table of access."""
         yield pb.ThinkingEvent()
 
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
+        """In no table of access either."""
+        return pb.ListRunsResponse()
+
 
 async def main() -> None:
     """Serve until stopped."""
@@ -117,6 +124,7 @@ async def main() -> None:
             errors=ERRORS,
             verifier=Verifier(settings.internal_public_keys, audience="engine"),
             drain_seconds=settings.drain_seconds,
+            metrics_port=settings.metrics_port,
         )
     )
 

@@ -11,7 +11,8 @@ from kit import telemetry
 from kit.channel import Peer
 from kit.errors import RemoteError
 from kit.identity import Caller
-from services.engine.ports import Lease
+from services.engine.ports import Lease, QuotaAway, RunUsage
+from services.engine.wire import run_usage_to_wire
 
 ACQUIRE_SECONDS = 0.2
 """Silence longer than this is a denial: nobody waits for a slot."""
@@ -45,6 +46,14 @@ class QuotaPeer:
     async def release(self, lease_id: str, caller: Caller) -> None:
         """Give a slot back."""
         await self._quietly(self._stub.ReleaseLease, pb.ReleaseLeaseRequest(lease_id=lease_id), caller)
+
+    async def record(self, usage: RunUsage, caller: Caller) -> None:
+        """Enter a run in the books; the same run again changes nothing. Raises QuotaAway."""
+        try:
+            await self._peer.unary(self._stub.RecordUsage, run_usage_to_wire(usage), caller)
+        except RemoteError as error:
+            telemetry.log.warning("usage_not_recorded", run_id=usage.run_id, reason=error.reason)
+            raise QuotaAway(error.reason) from None
 
     async def _quietly(
         self, method: grpc.aio.UnaryUnaryMultiCallable[Any, Any], request: object, caller: Caller

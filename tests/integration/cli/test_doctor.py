@@ -1,5 +1,6 @@
 """`lintello doctor` with servers given, and model servers of several kinds."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from cli.local.ports import LOOPBACK
+from cli.local.folder import open_folder
+from cli.local.ports import LOOPBACK, free_port
+from cli.local.state import State, write_state
 from tests.integration.cli.command import Outcome, lintello
 
 
@@ -126,3 +129,13 @@ async def test_a_lost_key_fails(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     ended, report = await examine(tmp_path)
     assert (ended.code, report["clé de chiffrement"].startswith("échec")) == (1, True)
+
+
+async def test_each_process_of_a_service_that_does_not_answer_fails_by_its_own_name(tmp_path: Path) -> None:
+    gateways = {name: f"http://{LOOPBACK}:{free_port()}" for name in ("gateway", "gateway-2")}
+    addresses = {name: f"{LOOPBACK}:{free_port()}" for name in ("engine", "engine-2")}
+    write_state(open_folder(tmp_path), State(os.getpid(), gateways, addresses, {}, False))
+    ended, report = await examine(tmp_path)
+    assert ended.code == 1
+    assert report["passerelle 2"] == f"échec: ne répond pas à {gateways['gateway-2'].removeprefix('http://')}"
+    assert report["moteur 2"] == f"échec: ne répond pas à {addresses['engine-2']}"

@@ -16,10 +16,12 @@ def settings(url: str) -> dict[str, str]:
 async def tables(url: str) -> set[str]:
     connection = await asyncpg.connect(url)
     try:
-        rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'treestore'")
+        rows = await connection.fetch(
+            "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('quota', 'treestore')"
+        )
     finally:
         await connection.close()
-    return {row["tablename"] for row in rows}
+    return {row[0] for row in rows}
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +31,8 @@ async def _as_it_was(database_url: str) -> None:
 
 async def test_every_owner_is_told_in_one_line(database_url: str) -> None:
     ended = await lintello("migrate", settings=settings(database_url))
-    assert (ended.code, ended.output, ended.errors) == (0, "treestore : à jour\n", "")
-    assert {"conversation", "message", "run"} <= await tables(database_url)
+    assert (ended.code, ended.output, ended.errors) == (0, "quota : à jour\ntreestore : à jour\n", "")
+    assert {"quota.usage_log", "treestore.conversation", "treestore.run"} <= await tables(database_url)
 
 
 async def test_two_at_once_take_turns(database_url: str) -> None:
@@ -41,8 +43,8 @@ async def test_two_at_once_take_turns(database_url: str) -> None:
 async def test_base_removes_the_tables(database_url: str) -> None:
     await lintello("migrate", settings=settings(database_url))
     ended = await lintello("migrate", "--to", "base", settings=settings(database_url))
-    assert (ended.code, ended.output) == (0, "treestore : retiré\n")
-    assert "conversation" not in await tables(database_url)
+    assert (ended.code, ended.output) == (0, "quota : retiré\ntreestore : retiré\n")
+    assert await tables(database_url) == {"quota.alembic_version", "treestore.alembic_version"}
 
 
 async def test_no_address_is_wrong_usage() -> None:

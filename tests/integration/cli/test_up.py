@@ -66,7 +66,7 @@ async def test_it_says_each_part_and_then_that_it_is_ready(stack: Running) -> No
         *("✓ PostgreSQL embarqué", "✓ Valkey embarqué", "✓ migrations de la base", "✓ modèle d'essai"),
         *("✓ moteur", "✓ arbres", "✓ quotas", "✓ passerelle"),
     }
-    assert stack.said[-1] == f"LintellO is ready: {stack.state.url}"
+    assert stack.said[-1] == f"LintellO is ready: {stack.state.urls[0]}"
 
 
 async def test_the_first_start_says_to_back_up_the_key(stack: Running) -> None:
@@ -146,6 +146,34 @@ async def test_an_interrupt_stops_everything_and_leaves_no_process(tmp_path: Pat
     assert not any(process.is_running() for process in processes)
 
 
+async def test_more_processes_of_a_service_are_said_and_found(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", "--replicas", "engine=2,gateway=2") as one:
+        assert one.process.stdout is not None
+        another = (await asyncio.wait_for(one.process.stdout.readline(), 10)).decode().strip()
+        ended = await lintello("doctor", "--data-dir", str(one.folder))
+        state = one.state
+    assert another == f"Autre passerelle : {state.urls[1]}"
+    said = {re.sub(r" \(port \d+\)", "", line) for line in one.said}
+    assert {"✓ moteur", "✓ moteur 2", "✓ passerelle", "✓ passerelle 2"} <= said
+    assert one.said[-1] == f"LintellO is ready: {state.urls[0]}"
+    healthy = {line.split(" · ")[1].split(" : ")[0] for line in ended.output.splitlines() if line.startswith("ok")}
+    assert {"moteur", "moteur 2", "passerelle", "passerelle 2"} <= healthy
+
+
+@pytest.mark.parametrize(
+    "given", ["engine", "engine=0", "engine=9", "engine=12", "engine=x", "planner=2", "engine-2=1", ""]
+)
+async def test_replicas_that_are_none_are_wrong_usage_and_named(tmp_path: Path, given: str) -> None:
+    ended = await lintello("up", "--replicas", f"gateway=2,{given}", "--data-dir", str(tmp_path / "data"))
+    assert (ended.code, len(ended.errors.splitlines()), f"« {given} »" in ended.errors) == (2, 1, True)
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_service_is_named_once_among_the_replicas(tmp_path: Path) -> None:
+    ended = await lintello("up", "--replicas", "engine=2,engine=3", "--data-dir", str(tmp_path / "data"))
+    assert (ended.code, "« engine=3 »" in ended.errors) == (2, True)
+
+
 async def test_a_port_asked_for_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -155,7 +183,12 @@ async def test_a_port_asked_for_that_is_taken_is_wrong_usage(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("LINTELLO_DATABSE_URL", "x"), ("LINTELLO_LOCALE", "tlh"), ("LINTELLO_AUTH_MODE", "nobody")],
+    [
+        ("LINTELLO_DATABSE_URL", "x"),
+        ("LINTELLO_LOCALE", "tlh"),
+        ("LINTELLO_AUTH_MODE", "nobody"),
+        ("LINTELLO_METRICS_PORT", "x"),
+    ],
 )
 async def test_a_bad_setting_is_told_in_one_line_that_names_it(tmp_path: Path, name: str, value: str) -> None:
     ended = await lintello("up", "--data-dir", str(tmp_path / "data"), settings={name: value})

@@ -23,15 +23,22 @@ from kit.errors import ErrorTable, Refusal
 from kit.identity import Access, Caller, Verifier, current
 from kit.serve import OPTIONS, Guard, Service
 
-Script = Callable[[pb.ThinkRequest], AsyncGenerator[pb.ThinkingEvent, None]]
+Script = Callable[[pb.ThinkRequest | pb.WatchRunRequest], AsyncGenerator[pb.ThinkingEvent, None]]
 
 
 class Scripted(Exception):
     """A refusal that a test asks for."""
 
 
+class Unknown(Exception):
+    """There is no such run."""
+
+
 class Refuser(dict[type[Exception], Refusal]):
-    """An error table whose one row a test sets."""
+    """An error table whose row for Scripted a test sets."""
+
+    def __init__(self) -> None:
+        super().__init__({Unknown: Refusal(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", "no such run")})
 
     def refuse(self, code: grpc.StatusCode, reason: str, message: str = "not now") -> None:
         """What Scripted is said as from now on."""
@@ -48,7 +55,13 @@ class Engine(EngineServiceServicer, ModeServiceServicer):
     def reset(self) -> None:
         """Forget all."""
         self.script: Script | None = None
+        """What Think plays."""
+        self.watched: Script | None = None
+        """What WatchRun plays; None: there is no such run."""
         self.refusing = False
+        self.refusals = 0
+        """How many more calls are refused."""
+        self.runs = pb.ListRunsResponse()
         self.asked: list[tuple[Caller, Any]] = []
         self.traces: list[str] = []
         self.call_ended = asyncio.Event()
@@ -63,6 +76,20 @@ class Engine(EngineServiceServicer, ModeServiceServicer):
         finally:
             self.call_ended.set()
 
+    async def WatchRun(self, request: pb.WatchRunRequest, context: Any) -> AsyncIterator[pb.ThinkingEvent]:
+        self._note(request)
+        if self.watched is None:
+            raise Unknown
+        try:
+            async for event in self.watched(request):
+                yield event
+        finally:
+            self.call_ended.set()
+
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsResponse:
+        self._note(request)
+        return self.runs
+
     async def StopRun(self, request: pb.StopRunRequest, context: Any) -> pb.StopRunResponse:
         self._note(request)
         return pb.StopRunResponse()
@@ -70,9 +97,6 @@ class Engine(EngineServiceServicer, ModeServiceServicer):
     async def ListModes(self, request: pb.ListModesRequest, context: Any) -> pb.ListModesResponse:
         self._note(request)
         return pb.ListModesResponse(modes=self.modes)
-
-    def WatchRun(self, request: Any, context: Any) -> Any:
-        raise NotImplementedError
 
     def AssessComplexity(self, request: Any, context: Any) -> Any:
         raise NotImplementedError
@@ -83,7 +107,8 @@ class Engine(EngineServiceServicer, ModeServiceServicer):
     def _note(self, request: Any) -> None:
         self.asked.append((current.get(), request))
         self.traces.append(f"{get_current_span().get_span_context().trace_id:032x}")
-        if self.refusing:
+        if self.refusing or self.refusals > 0:
+            self.refusals -= 1
             raise Scripted
 
 

@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from lintello.common.v1 import node_pb2
 from lintello.engine.v1 import engine_pb2 as pb
 
-from tests.integration.gateway.backend import Script
+from tests.integration.gateway.backend import Script, Scripted
 
 RUN = "01990000-0000-7000-8000-000000000001"
 CONVERSATION = "01990000-0000-7000-8000-000000000002"
@@ -78,13 +78,19 @@ def numbered(bodies: Sequence[dict[str, Any]]) -> list[pb.ThinkingEvent]:
     return [pb.ThinkingEvent(run_id=RUN, seq=seq, at=AT, **body) for seq, body in enumerate(bodies, 1)]
 
 
-def plays(*bodies: dict[str, Any], hold: bool = False) -> Script:
-    """A run of these events; with `hold` it goes on in silence after them."""
+def plays(*bodies: dict[str, Any], hold: bool = False, broken: bool = False) -> Script:
+    """A run of these events, asked for or watched after one of them.
 
-    async def script(_: pb.ThinkRequest) -> AsyncGenerator[pb.ThinkingEvent, None]:
-        for event in numbered(bodies):
+    With `hold` it goes on in silence after them; with `broken` the call that carries them is refused then.
+    """
+
+    async def script(request: pb.ThinkRequest | pb.WatchRunRequest) -> AsyncGenerator[pb.ThinkingEvent, None]:
+        seen = request.after_seq if isinstance(request, pb.WatchRunRequest) else 0
+        for event in numbered(bodies)[seen:]:
             yield event
         if hold:
             await asyncio.Event().wait()
+        if broken:
+            raise Scripted
 
     return script

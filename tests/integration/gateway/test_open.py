@@ -53,7 +53,9 @@ async def test_the_api_describes_every_route_and_its_refusals(client: httpx.Asyn
     assert set(spec["paths"]) == {
         "/api/chat",
         "/api/chat/stream",
+        "/api/runs",
         "/api/runs/{run_id}",
+        "/api/runs/{run_id}/events",
         "/api/conversations",
         "/api/conversations/{conversation_id}",
         "/api/conversations/{conversation_id}/messages",
@@ -67,6 +69,29 @@ async def test_the_api_describes_every_route_and_its_refusals(client: httpx.Asyn
     operations = [operation for methods in spec["paths"].values() for operation in methods.values()]
     assert all("application/problem+json" in one["responses"]["default"]["content"] for one in operations)
     assert not any("422" in one["responses"] for one in operations)
+    refusals = [response for one in operations for status, response in one["responses"].items() if status >= "400"]
+    assert all(set(response["content"]) == {"application/problem+json"} for response in refusals)
+
+
+async def test_the_api_describes_how_a_run_is_come_back_to(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    events = paths["/api/runs/{run_id}/events"]["get"]
+    assert {(one["in"], one["name"]) for one in events["parameters"]} == {
+        ("path", "run_id"),
+        ("header", "Last-Event-ID"),
+        ("query", "last_event_id"),
+    }
+    assert set(events["responses"]) == {"200", "204", "404", "409", "410", "default"}
+    assert "text/event-stream" in events["responses"]["200"]["content"]
+    assert events["security"] == [{"HTTPBearer": []}, {"RunToken": []}]
+
+
+async def test_the_api_describes_the_key_that_makes_a_question_one(client: httpx.AsyncClient) -> None:
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    for path, success in (("/api/chat/stream", "200"), ("/api/chat", "200"), ("/api/runs", "202")):
+        asking = paths[path]["post"]
+        assert [(one["in"], one["name"]) for one in asking["parameters"]] == [("header", "Idempotency-Key")]
+        assert {success, "409", "410"} <= set(asking["responses"])
 
 
 async def test_the_page_comes_with_a_policy_that_lets_nothing_else_in(client: httpx.AsyncClient) -> None:

@@ -102,9 +102,36 @@ async def test_nul_and_lone_surrogates_are_cleaned_before_the_engine_sees_them(
     assert behind.engine.asked[0][1].message == "ab\ufffd\u2028"
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api/runs", "/api/documents", "/web/nothing.js", "/web/..%2fapp.py"])
+@pytest.mark.parametrize("path", ["/nothing", "/api/plans", "/api/documents", "/web/nothing.js", "/web/..%2fapp.py"])
 async def test_what_is_not_there_is_a_404_problem(client: httpx.AsyncClient, path: str) -> None:
     assert_problem(await client.get(path), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("url", ["/api/chat/stream", "/api/chat", "/api/runs"])
+@pytest.mark.parametrize("key", ["", "k" * 201, "clé", "a\tb"], ids=["empty", "long", "é", "tab"])
+async def test_an_idempotency_key_that_is_none_is_refused_by_its_name_before_the_engine_is_asked(
+    client: httpx.AsyncClient, behind: Backend, url: str, key: str
+) -> None:
+    response = await client.post(url, json={"message": "?"}, headers=[(b"Idempotency-Key", key.encode())])
+    assert_problem(response, 400, "INVALID_ARGUMENT")
+    assert [error["field"] for error in response.json()["errors"]] == ["Idempotency-Key"]
+    assert behind.engine.asked == []
+
+
+async def test_two_idempotency_keys_are_refused(client: httpx.AsyncClient) -> None:
+    headers = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    response = await client.post(URL, json={"message": "?"}, headers=headers)
+    assert response.json()["errors"] == [{"field": "Idempotency-Key", "message": "one is enough"}]
+
+
+@pytest.mark.parametrize("url", ["/api/chat/stream", "/api/chat", "/api/runs"])
+@pytest.mark.parametrize("key", ["k", "~" * 200, 'a key, with "signs"'], ids=["one", "200", "signs"])
+async def test_an_idempotency_key_reaches_the_engine(
+    client: httpx.AsyncClient, behind: Backend, url: str, key: str
+) -> None:
+    behind.engine.script = plays(STARTED, DONE)
+    assert (await client.post(url, json={"message": "?"}, headers={"Idempotency-Key": key})).status_code < 300
+    assert behind.engine.asked[0][1].idempotency_key == key
 
 
 async def test_a_method_that_is_not_there_is_a_405_problem_that_names_those_that_are(client: httpx.AsyncClient) -> None:

@@ -12,13 +12,11 @@ from tests.integration.gateway.process import Gateway
 from tests.integration.gateway.scripts import (
     ANSWER,
     AT,
-    CLASSIC,
     CONVERSATION,
     DONE,
     QUESTION,
     RUN,
     STARTED,
-    THINK,
     node,
     plays,
 )
@@ -170,11 +168,6 @@ async def test_somebody_elses_conversation_reads_like_one_that_is_not_there(
     assert len(bodies) == 1
 
 
-async def test_stopping_a_run_answers_204_and_names_it(client: httpx.AsyncClient, behind: Backend) -> None:
-    response = await client.delete(f"/api/runs/{RUN}")
-    assert (response.status_code, behind.engine.asked[0][1].run_id) == (204, RUN)
-
-
 async def test_modes_are_asked_for_in_the_readers_language(client: httpx.AsyncClient, behind: Backend) -> None:
     behind.engine.modes = [pb.Mode(slug="recherche", name="Research", icon="🔬", thinking_schema="chain", enabled=True)]
     page = (await client.get("/api/modes")).json()
@@ -197,49 +190,10 @@ async def test_modes_are_asked_for_in_the_readers_language(client: httpx.AsyncCl
     }
 
 
-async def test_an_answer_whole_gathers_its_pieces(client: httpx.AsyncClient, behind: Backend) -> None:
-    behind.engine.script = plays(*CLASSIC)
-    assert (await client.post("/api/chat", json={"message": "?"})).json() == {
-        "message": {"id": ANSWER, "role": "assistant", "content": "Bonjour."},
-        "thinking": None,
-        "sources": [],
-        "notices": [],
-        "conversation_id": CONVERSATION,
-        "run_id": RUN,
-        "node_id": "a",
-        "model": "m-1",
-        "tokens_used": 7,
-        "cost_eur": 0.0,
-        "partial": False,
-        "degraded": None,
-    }
-
-
-async def test_an_answer_whole_carries_its_thinking(client: httpx.AsyncClient, behind: Backend) -> None:
-    behind.engine.script = plays(*THINK)
-    thinking = (await client.post("/api/chat", json={"message": "?"})).json()["thinking"]
-    tree = thinking.pop("tree_data")
-    assert tree["nodes"][0]["children"][0]["id"] == "s"
-    assert thinking == {
-        "schema": "chain",
-        "tokens_used": 7,
-        "duration_ms": 1200,
-        "display_template": "drawer",
-        "partial": False,
-    }
-
-
-async def test_a_run_without_an_answer_is_a_problem(client: httpx.AsyncClient, behind: Backend) -> None:
-    error = {"error": pb.Error(code="unavailable", message="…", retryable=True)}
-    behind.engine.script = plays(STARTED, error, {"done": pb.Done(conversation_id=CONVERSATION, partial=True)})
-    response = await client.post("/api/chat", json={"message": "?"})
-    assert (response.status_code, response.json()["reason"]) == (503, "UNAVAILABLE")
-
-
 async def test_the_question_reaches_the_engine_as_it_was_asked(client: httpx.AsyncClient, behind: Backend) -> None:
     behind.engine.script = plays(STARTED, DONE)
     body = {"message": "Où ?", "conversation_id": CONVERSATION, "parent_node_id": "", "mode": "code", "thinking": "on"}
-    await client.post("/api/chat", json={**body, "model": "large", "locale": "fr"})
+    await client.post("/api/chat", json={**body, "model": "large", "locale": "fr"}, headers={"Idempotency-Key": "k"})
     assert behind.engine.asked[0][1] == pb.ThinkRequest(
         message="Où ?",
         conversation_id=CONVERSATION,
@@ -249,6 +203,7 @@ async def test_the_question_reaches_the_engine_as_it_was_asked(client: httpx.Asy
         model="large",
         locale="fr",
         on_disconnect=pb.ON_DISCONNECT_CONTINUE,
+        idempotency_key="k",
     )
 
 

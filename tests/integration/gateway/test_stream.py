@@ -35,7 +35,7 @@ class Flood:
     def __init__(self) -> None:
         self.sent = 0
 
-    async def script(self, _: pb.ThinkRequest) -> AsyncGenerator[pb.ThinkingEvent, None]:
+    async def script(self, _: object) -> AsyncGenerator[pb.ThinkingEvent, None]:
         for event in numbered([STARTED, *([{"content": pb.Content(content="x" * 4096)}] * FLOOD)]):
             yield event
             self.sent += 1
@@ -134,22 +134,77 @@ async def test_line_separators_in_a_text_break_no_reader_that_splits_at_them(
     assert json.loads(lines[1].removeprefix("data: "))["content"] == text
 
 
-async def test_a_run_that_ends_without_done_is_ended_for_the_reader(client: httpx.AsyncClient, behind: Backend) -> None:
-    behind.engine.script = plays(*THINK[:4])
+async def test_a_call_that_breaks_is_taken_up_where_it_was(client: httpx.AsyncClient, behind: Backend) -> None:
+    behind.engine.errors.refuse(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
+    behind.engine.script = plays(*THINK[:4], broken=True)
+    behind.engine.watched = plays(*THINK)
     events = parse((await client.post(URL, json={"message": "?"})).text)
-    assert [event["type"] for event in events[-2:]] == ["error", "done"]
-    assert (events[-1]["partial"], events[-1]["thinking"], events[-1]["seq"]) == (True, True, 6)
+    assert [event["seq"] for event in events] == [1, 2, 3, 4, 5, 6, 7]
+    assert behind.engine.asked[-1][1] == pb.WatchRunRequest(run_id=RUN, after_seq=4)
 
 
-async def test_an_engine_that_dies_is_said_and_the_stream_ends(client: httpx.AsyncClient, behind: Backend) -> None:
-    behind.engine.script = plays(STARTED, hold=True)
-    async with client.stream("POST", URL, json={"message": "?"}) as response, asyncio.timeout(10):
+async def test_a_call_that_ends_without_done_is_taken_up_where_it_was(
+    client: httpx.AsyncClient, behind: Backend
+) -> None:
+    behind.engine.script = plays(*CLASSIC[:2])
+    behind.engine.watched = plays(*CLASSIC)
+    events = parse((await client.post(URL, json={"message": "?"})).text)
+    assert [event["seq"] for event in events] == [1, 2, 3, 4]
+
+
+async def test_a_run_is_watched_in_the_name_of_the_user_who_asked(client: httpx.AsyncClient, behind: Backend) -> None:
+    behind.engine.script = plays(*CLASSIC[:2])
+    behind.engine.watched = plays(*CLASSIC)
+    await client.post(URL, json={"message": "?"})
+    asked, watched = (caller for caller, _ in behind.engine.asked)
+    assert watched == asked
+
+
+async def test_a_reader_of_an_engine_that_restarts_notices_nothing(client: httpx.AsyncClient, behind: Backend) -> None:
+    behind.engine.script = plays(*CLASSIC[:2], hold=True)
+    behind.engine.watched = plays(*CLASSIC)
+    async with client.stream("POST", URL, json={"message": "?"}) as response, asyncio.timeout(20):
         events = read_events(response)
-        await anext(events)
+        seen = [await anext(events)]
         async with away("engine", behind, client):
-            rest = [event async for event in events]
-    assert [(event["type"], event["seq"]) for event in rest] == [("error", 2), ("done", 3)]
-    assert (rest[0]["code"], rest[0]["retryable"], rest[1]["partial"]) == ("unavailable", True, True)
+            pass
+        seen += [event async for event in events]
+    assert [event["seq"] for event in seen] == [1, 2, 3, 4]
+
+
+async def test_a_run_deleted_while_its_call_was_broken_ends_the_stream_without_a_made_up_event(
+    client: httpx.AsyncClient, behind: Backend
+) -> None:
+    behind.engine.script = plays(*CLASSIC[:2])
+    response = await client.post(URL, json={"message": "?"})
+    assert [event["type"] for event in parse(response.text)] == ["run_started", "content"]
+    assert (await client.get(f"/api/runs/{RUN}/events", headers={"Last-Event-ID": "2"})).status_code == 404
+
+
+async def test_a_question_that_an_engine_lost_before_its_first_event_is_asked_again_as_the_same_one(
+    client: httpx.AsyncClient, behind: Backend
+) -> None:
+    behind.engine.errors.refuse(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+    behind.engine.refusals = 2
+    behind.engine.script = plays(*CLASSIC)
+    assert (await client.post(URL, json={"message": "?"})).status_code == 200
+    keys = [request.idempotency_key for _, request in behind.engine.asked]
+    assert (len(keys), len(set(keys)), keys[0] != "") == (3, 1, True)
+
+
+async def test_two_questions_without_a_key_are_two(client: httpx.AsyncClient, behind: Backend) -> None:
+    behind.engine.script = plays(*CLASSIC)
+    for _ in range(2):
+        await client.post(URL, json={"message": "?"})
+    assert len({request.idempotency_key for _, request in behind.engine.asked}) == 2
+
+
+async def test_a_question_that_no_engine_takes_is_a_503(client: httpx.AsyncClient, behind: Backend) -> None:
+    behind.engine.errors.refuse(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+    behind.engine.refusing = True
+    response = await client.post(URL, json={"message": "?"})
+    assert (response.status_code, response.json()["reason"]) == (503, "SHUTTING_DOWN")
+    assert int(response.headers["retry-after"]) > 0
 
 
 async def test_a_reader_that_stalls_holds_the_engine_back(client: httpx.AsyncClient, behind: Backend) -> None:
@@ -164,7 +219,7 @@ async def test_a_reader_that_stalls_holds_the_engine_back(client: httpx.AsyncCli
     assert flood.sent < FLOOD
 
 
-async def test_sigterm_ends_open_streams_within_the_drain_time(services: Backend, identity: Keys) -> None:
+async def test_sigterm_ends_open_streams_in_time_and_without_done(services: Backend, identity: Keys) -> None:
     services.reset()
     services.engine.script = plays(STARTED, hold=True)
     async with gateway(settings_for(services, identity.gateway, DRAIN_SECONDS="2")) as running:
@@ -174,5 +229,5 @@ async def test_sigterm_ends_open_streams_within_the_drain_time(services: Backend
             running.process.terminate()
             async with asyncio.timeout(10):
                 rest = [event["type"] async for event in events]
-        assert rest == ["error", "done"]
+        assert rest == []
         assert await asyncio.wait_for(running.process.wait(), 10) == 0

@@ -31,6 +31,10 @@ class Example:
         request = pb.AssessComplexityRequest(message=message)
         return list((await self.peer.unary(self.stub.AssessComplexity, request, USER, timeout)).signals)
 
+    async def where(self) -> int:
+        """AssessComplexity: the process id of the replica that answers."""
+        return int((await self.ask("where"))[0])
+
     def watch(self, run_id: str, count: int) -> AsyncGenerator[pb.ThinkingEvent]:
         """WatchRun: `count` events, one every 50 ms."""
         return self.peer.stream(self.stub.WatchRun, pb.WatchRunRequest(run_id=run_id, after_seq=count), USER)
@@ -44,11 +48,16 @@ class Example:
 
 @asynccontextmanager
 async def running_example(
-    identity: Keys | None = None, drain_seconds: float = 30, address: str | None = None
+    identity: Keys | None = None,
+    drain_seconds: float = 30,
+    address: str | None = None,
+    metrics_port: int | None = None,
 ) -> AsyncIterator[Example]:
     """Started, and ended with the block."""
     identity = identity or keys()
     settings = {"INTERNAL_PUBLIC_KEYS": identity.public, "DRAIN_SECONDS": str(drain_seconds)}
+    if metrics_port is not None:
+        settings["METRICS_PORT"] = str(metrics_port)
     async with running("engine", settings, "tests.servers.example", address) as process:
         peer = Peer(process.address, "engine", identity.gateway_signer.mint)
         try:

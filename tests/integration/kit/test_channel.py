@@ -6,6 +6,7 @@ import time
 import grpc
 import pytest
 
+from kit.channel import Peer
 from kit.deadline import MARGIN_SECONDS, deadline
 from kit.errors import RemoteError
 from tests.integration.kit.example import Example, running_example
@@ -62,6 +63,19 @@ async def test_a_callee_that_restarts_is_found_again() -> None:
 
 async def test_a_large_message_arrives_whole(example: Example) -> None:
     assert await example.ask("x" * 16 * 1024 * 1024) == []
+
+
+async def test_the_environment_s_proxy_is_not_asked(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    peer = Peer(example.process.address, "engine", keys().gateway_signer.mint)
+    try:
+        with pytest.raises(RemoteError) as refused:
+            await Example(example.process, peer).ask("")
+    finally:
+        await peer.close()
+    # The service itself has answered, to a key that it doesn't know.
+    assert refused.value.reason == "UNAUTHENTICATED"
 
 
 async def _answers(example: Example) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from kit.model import ChatModel, ChatRequest, Message, ModelError, ModelErrorReason, Piece, RetryRecord, Usage
+from kit.model import ChatModel, ChatRequest, Message, Meter, ModelError, ModelErrorReason, Piece, Usage
 from tests.servers.raw import Connection, RawServer, chunk, completion, frame, raw_server, reset, response, stream
 
 KEY = "sk-CANARY-key"
@@ -25,14 +25,13 @@ class Patient:
 
     def __init__(self, base_url: str, **options: int) -> None:
         self.waits: list[float] = []
-        self.retries: list[RetryRecord] = []
+        self.meter = Meter()
         self.model = ChatModel(
             base_url,
             KEY,
             clock=lambda: NOW,
             sleep=self._sleep,
             random=lambda: 0.0,
-            on_retry=self.retries.append,
             **options,
         )
 
@@ -41,7 +40,7 @@ class Patient:
 
     async def fails(self, request: ChatRequest = REQUEST) -> ModelError:
         with pytest.raises(ModelError) as failure:
-            await self.model.chat(request)
+            await self.model.chat(request, self.meter)
         return failure.value
 
 
@@ -107,13 +106,11 @@ async def test_three_failures_are_the_end(server: RawServer, patient: Patient, s
     assert (patient.waits, len(server.requests)) == ([0.5, 1.0], 3)
 
 
-async def test_each_retry_is_told(server: RawServer, patient: Patient) -> None:
+async def test_every_try_is_counted(server: RawServer, patient: Patient) -> None:
     server.play(response(b"", "500 Oops"), response(b"", "429 Slow", retry_after="4"), FINE)
-    await patient.model.chat(REQUEST)
-    assert patient.retries == [
-        RetryRecord("small", 1, ModelErrorReason.UNAVAILABLE, 500, 0.5, None),
-        RetryRecord("small", 2, ModelErrorReason.RATE_LIMITED, 429, 4.0, None),
-    ]
+    await patient.model.chat(REQUEST, patient.meter)
+    assert (patient.meter.tries, patient.meter.failed) == (3, [])
+    assert (patient.meter.used, patient.meter.model) == (Usage(3, 2, estimated=False), "served-1")
 
 
 @pytest.mark.parametrize("status", ["400 Bad", "401 Who", "403 No", "404 Where", "409 Conflict", "413 Big", "422 Odd"])
@@ -186,10 +183,18 @@ async def test_a_byte_that_is_not_utf8_becomes_one_replacement(server: RawServer
     assert (await patient.model.chat(REQUEST)).text == "a\ufffdb"
 
 
-async def test_what_an_empty_answer_cost_is_told(server: RawServer, patient: Patient) -> None:
-    server.play(completion("", usage={"prompt_tokens": 3, "completion_tokens": 0}), FINE)
-    await patient.model.chat(REQUEST)
-    assert [retry.usage for retry in patient.retries] == [Usage(3, 0, estimated=False)]
+async def test_what_failed_tries_cost_is_told_with_the_answer(server: RawServer, patient: Patient) -> None:
+    server.play(response(b"", "500 Oops"), completion("", usage={"prompt_tokens": 3, "completion_tokens": 0}), FINE)
+    await patient.model.chat(REQUEST, patient.meter)
+    assert patient.meter.failed == [Usage(3, 0, estimated=False)]
+    assert patient.meter.used == Usage(3, 2, estimated=False)
+
+
+async def test_what_failed_tries_cost_is_told_when_none_succeeds(server: RawServer, patient: Patient) -> None:
+    server.play(completion("", usage={"prompt_tokens": 3, "completion_tokens": 1}))
+    error = await patient.fails()
+    assert (error.attempts, error.usage) == (2, Usage(3, 1, estimated=False))
+    assert (patient.meter.failed, patient.meter.used) == ([error.usage], error.usage)
 
 
 async def test_an_unknown_response_format_is_left_out_from_then_on(server: RawServer, patient: Patient) -> None:
@@ -208,7 +213,7 @@ async def test_a_stream_fails_over_only_before_its_first_piece(server: RawServer
     with pytest.raises(ModelError) as failure:
         await anext(items)
     assert (failure.value.reason, failure.value.attempts) == (ModelErrorReason.INTERRUPTED, 2)
-    assert failure.value.usage == Usage(5, 1, estimated=True)
+    assert failure.value.usage == Usage(9, 1, estimated=True)
 
 
 async def test_the_models_are_listed_after_a_failure(server: RawServer, patient: Patient) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
+from structlog.testing import capture_logs
 
 from kit.model import ChatModel, ChatRequest, End, Message, ModelError, ModelErrorReason, Piece, Usage
 from tests.servers.raw import (
@@ -117,7 +118,7 @@ async def test_reasoning_never_reaches_the_caller(server: RawServer, model: Chat
 
 async def test_hidden_reasoning_is_part_of_an_estimate(server: RawServer, model: ChatModel) -> None:
     server.play(stream(frame(chunk(None, reasoning_content="a" * 30)), frame(chunk("Oui")), STOP, DONE))
-    assert (await read(model))[1].usage == Usage(3, 10, estimated=True)
+    assert (await read(model))[1].usage == Usage(7, 10, estimated=True)
 
 
 async def test_a_zero_of_the_server_stays_zero(server: RawServer, model: ChatModel) -> None:
@@ -195,7 +196,7 @@ async def test_a_whole_answer_instead_of_a_stream_is_no_success(server: RawServe
 async def test_a_cut_in_the_middle_keeps_what_came_and_counts_it(server: RawServer, model: ChatModel) -> None:
     server.play(stream(frame(chunk("a" * 33)), then=reset))
     text, error = await broken(model)
-    assert (text, error.reason, error.usage) == ("a" * 33, ModelErrorReason.INTERRUPTED, Usage(3, 10, estimated=True))
+    assert (text, error.reason, error.usage) == ("a" * 33, ModelErrorReason.INTERRUPTED, Usage(7, 10, estimated=True))
 
 
 @pytest.mark.parametrize(("sent", "text"), [([], ""), ([frame(chunk("Oui"))], "Oui")])
@@ -223,3 +224,18 @@ async def test_an_endless_line_is_cut_off(server: RawServer, model: ChatModel) -
     server.play(stream(then=pour))
     assert (await broken(model))[1].reason is ModelErrorReason.MALFORMED
     await server.until(lambda: server.open == 0, seconds=1)
+
+
+async def test_a_stream_that_is_read_to_its_end_is_logged_as_whole(server: RawServer, model: ChatModel) -> None:
+    server.play(stream(frame(chunk("Oui")), STOP, DONE))
+    with capture_logs() as logs:
+        await read(model)
+    assert [log["status"] for log in logs if log["event"] == "model call"] == [200]
+
+
+async def test_a_stream_that_is_left_is_logged_as_cancelled(server: RawServer, model: ChatModel) -> None:
+    server.play(stream(frame(chunk("Oui")), STOP, DONE))
+    with capture_logs() as logs:
+        async with aclosing(model.stream(REQUEST)) as items:
+            await anext(items)
+    assert [log["status"] for log in logs if log["event"] == "model call"] == ["cancelled"]

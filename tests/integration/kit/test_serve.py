@@ -30,7 +30,7 @@ async def test_a_client_without_our_files_finds_the_calls_by_reflection(example:
 
     services, methods = await asyncio.to_thread(look)
     assert services >= {RPC_SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
-    assert methods == ["Think", "WatchRun", "StopRun", "AssessComplexity"]
+    assert methods == ["Think", "WatchRun", "StopRun", "ListRuns", "AssessComplexity"]
 
 
 @pytest.mark.parametrize("service", ["", RPC_SERVICE])
@@ -179,7 +179,7 @@ async def test_a_running_stream_is_allowed_to_finish() -> None:
                 example.process.process.terminate()
             seen += 1
         assert seen == 20
-        assert await example.process.stop() == 0
+        assert await example.process.process.wait() == 0
         assert "finished whole" in example.process.lines
 
 

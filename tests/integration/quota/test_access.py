@@ -18,6 +18,12 @@ async def test_a_user_s_token_takes_no_lease(quota: Quota) -> None:
     assert (refused.value.code, refused.value.reason) == (grpc.StatusCode.PERMISSION_DENIED, "FORBIDDEN")
 
 
+async def test_a_user_s_token_records_no_usage(quota: Quota) -> None:
+    with pytest.raises(RemoteError) as refused:
+        await quota.record_as_gateway()
+    assert (refused.value.code, refused.value.reason) == (grpc.StatusCode.PERMISSION_DENIED, "FORBIDDEN")
+
+
 async def test_the_status_is_for_admins_only(quota: Quota) -> None:
     with pytest.raises(RemoteError) as refused:
         await quota.status_as_user()

@@ -30,10 +30,9 @@ async def valkey() -> AsyncIterator[EmbeddedValkey]:
 
 
 @pytest.fixture
-async def quota(valkey: EmbeddedValkey, identity: Keys) -> AsyncIterator[Quota]:
+async def quota(valkey: EmbeddedValkey, settings: dict[str, str], identity: Keys) -> AsyncIterator[Quota]:
     """The service on that server."""
-    settings = {"REDIS_URL": valkey.url, "INTERNAL_PUBLIC_KEYS": identity.public}
-    async with running("quota", settings) as process, Quota.at(process, identity) as quota:
+    async with running("quota", {**settings, "REDIS_URL": valkey.url}) as process, Quota.at(process, identity) as quota:
         yield quota
 
 
@@ -57,13 +56,21 @@ async def test_a_redis_that_hangs_is_unavailable_in_time_for_everyone_who_asks(
     assert (await quota.acquire()).granted
 
 
-async def test_the_service_starts_while_redis_is_away(valkey: EmbeddedValkey, identity: Keys) -> None:
+async def test_the_service_starts_while_redis_is_away(
+    valkey: EmbeddedValkey, settings: dict[str, str], identity: Keys
+) -> None:
     await valkey.stop()
-    settings = {"REDIS_URL": valkey.url, "INTERNAL_PUBLIC_KEYS": identity.public}
-    async with running("quota", settings) as process, Quota.at(process, identity) as quota:
+    own = {**settings, "REDIS_URL": valkey.url}
+    async with running("quota", own) as process, Quota.at(process, identity) as quota:
         await _assert_unavailable_in_time(quota)
         await valkey.start()
         assert (await quota.acquire()).granted
+
+
+async def test_usage_is_recorded_while_redis_is_away(quota: Quota, valkey: EmbeddedValkey) -> None:
+    await quota.acquire()
+    await valkey.stop()
+    assert await quota.record()
 
 
 async def test_a_lease_is_counted_after_redis_was_killed_or_when_it_is_renewed(

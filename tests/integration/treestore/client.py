@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 import uuid_utils.compat
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.treestore.v1 import treestore_pb2 as pb
 from lintello.treestore.v1 import treestore_pb2_grpc
 
@@ -54,10 +54,10 @@ class Client:
         await self._gateway.close()
         await self._engine.close()
 
-    async def call(self, name: str, request: Any, *, timeout: float = 20, by_gateway: bool = False) -> Any:
-        """Call an RPC by its name. Raises RemoteError. `by_gateway`: with the gateway's token in any case."""
-        for_services = ACCESS[f"/{RPC_SERVICE}/{name}"] == "service" and not by_gateway
-        peer = self._engine if for_services else self._gateway
+    async def call(self, name: str, request: Any, *, timeout: float = 20, by: str = "") -> Any:
+        """Call an RPC by its name. Raises RemoteError. `by`: with the token of gateway or engine in any case."""
+        usual = "engine" if ACCESS[f"/{RPC_SERVICE}/{name}"] == "service" else "gateway"
+        peer = self._engine if (by or usual) == "engine" else self._gateway
         method = getattr(treestore_pb2_grpc.TreeStoreServiceStub(peer.channel), name)
         return await peer.unary(method, request, self.caller, timeout)
 
@@ -84,7 +84,7 @@ class Client:
 
     async def finish(self, run_id: str, **fields: Any) -> pb.Run:
         """FinishRun, done without an answer unless said otherwise."""
-        given: dict[str, Any] = {"run_id": run_id, "status": pb.RUN_STATUS_DONE}
+        given: dict[str, Any] = {"run_id": run_id, "status": run_pb2.RUN_STATUS_DONE}
         answer: pb.FinishRunResponse = await self.call("FinishRun", pb.FinishRunRequest(**{**given, **fields}))
         return answer.run
 
@@ -100,6 +100,32 @@ class Client:
         """GetTree."""
         answer: pb.GetTreeResponse = await self.call("GetTree", pb.GetTreeRequest(conversation_id=conversation_id))
         return answer
+
+    async def beat(self, run_id: str, last_seq: int = 0) -> bool:
+        """Heartbeat: whether the run shall end."""
+        answer: pb.HeartbeatResponse = await self.call(
+            "Heartbeat", pb.HeartbeatRequest(run_id=run_id, last_seq=last_seq)
+        )
+        return answer.stop_requested
+
+    async def request_stop(self, run_id: str) -> None:
+        """RequestStop."""
+        await self.call("RequestStop", pb.RequestStopRequest(run_id=run_id))
+
+    async def runs(self, **fields: Any) -> pb.ListRunsResponse:
+        """ListRuns."""
+        answer: pb.ListRunsResponse = await self.call("ListRuns", pb.ListRunsRequest(**fields))
+        return answer
+
+    async def unsettled(self, page_size: int = 200) -> list[pb.UnsettledRun]:
+        """ListUnsettledRuns: of all owners."""
+        request = pb.ListUnsettledRunsRequest(page_size=page_size)
+        answer: pb.ListUnsettledRunsResponse = await self.call("ListUnsettledRuns", request)
+        return list(answer.runs)
+
+    async def settle(self, run_id: str) -> None:
+        """SettleRun."""
+        await self.call("SettleRun", pb.SettleRunRequest(run_id=run_id))
 
     async def run(self, run_id: str) -> pb.Run:
         """GetRun."""

@@ -2,16 +2,26 @@ import asyncio
 
 import asyncpg
 import pytest
+from lintello.common.v1 import run_pb2
 from lintello.treestore.v1 import treestore_pb2 as pb
 
 from kit.errors import RemoteError
-from services.treestore.janitor import sweep
-from services.treestore.store import Store
 from tests.integration.treestore.client import Client, grow_stale, new_id, node, refused
 
-USAGE = [pb.Usage(model="small-1", input_tokens=100, output_tokens=20), pb.Usage(model="large-1", output_tokens=5)]
+USAGE = [
+    run_pb2.Usage(model="small-1", input_tokens=100, output_tokens=20),
+    run_pb2.Usage(model="large-1", output_tokens=5),
+]
 DETAILS = pb.RunDetails(
-    schema="chain", mode="recherche", complexity=4, display_template="steps", duration_ms=1234, cost_eur=0.002
+    schema="chain",
+    mode="recherche",
+    complexity=4,
+    display_template="steps",
+    duration_ms=1234,
+    cost_eur=0.002,
+    node_count=2,
+    fallbacks=1,
+    retries=3,
 )
 
 
@@ -21,7 +31,7 @@ async def test_a_start_stores_the_question_the_run_and_the_conversation(alice: C
     assert [(each.role, each.content, each.run_id) for each in messages] == [
         (pb.ROLE_USER, "Pourquoi le ciel est-il bleu ?", started.run.run_id)
     ]
-    assert (started.conversation.title, started.run.status) == ("Le ciel", pb.RUN_STATUS_RUNNING)
+    assert (started.conversation.title, started.run.status) == ("Le ciel", run_pb2.RUN_STATUS_RUNNING)
 
 
 async def test_a_repeated_start_is_the_same_answer_without_a_second_message(alice: Client) -> None:
@@ -79,7 +89,12 @@ async def test_a_stale_run_in_the_way_is_closed_as_partial(alice: Client, sql: a
     await grow_stale(sql, old.run.run_id)
     await alice.start(conversation_id=old.conversation.conversation_id)
     closed = await alice.run(old.run.run_id)
-    assert (closed.status, closed.partial, closed.HasField("ended_at")) == (pb.RUN_STATUS_PARTIAL, True, True)
+    assert (closed.status, closed.partial, closed.abandoned, closed.HasField("ended_at")) == (
+        run_pb2.RUN_STATUS_PARTIAL,
+        True,
+        True,
+        True,
+    )
 
 
 async def test_a_run_reads_partial_once_its_heartbeat_is_stale(alice: Client, sql: asyncpg.Connection) -> None:
@@ -88,40 +103,26 @@ async def test_a_run_reads_partial_once_its_heartbeat_is_stale(alice: Client, sq
     await grow_stale(sql, started.run.run_id)
     stale = await alice.run(started.run.run_id)
     assert [(run.status, run.partial) for run in (fresh, stale)] == [
-        (pb.RUN_STATUS_RUNNING, False),
-        (pb.RUN_STATUS_RUNNING, True),
+        (run_pb2.RUN_STATUS_RUNNING, False),
+        (run_pb2.RUN_STATUS_RUNNING, True),
     ]
 
 
 async def test_a_heartbeat_keeps_a_run_alive(alice: Client, sql: asyncpg.Connection) -> None:
     started = await alice.start()
     await grow_stale(sql, started.run.run_id)
-    await alice.call("Heartbeat", pb.HeartbeatRequest(run_id=started.run.run_id))
+    await alice.beat(started.run.run_id)
     assert (await alice.run(started.run.run_id)).partial is False
 
 
-async def test_two_janitors_at_once_close_stale_runs_and_no_others(
-    alice: Client, first: tuple[str, Store], second: tuple[str, Store], sql: asyncpg.Connection
-) -> None:
-    stale = [(await alice.start()).run.run_id for _ in range(5)]
-    alive = (await alice.start()).run.run_id
-    for run_id in stale:
-        await grow_stale(sql, run_id)
-    await asyncio.gather(sweep(first[1]), sweep(second[1]))
-    assert {(await alice.run(run_id)).status for run_id in stale} == {pb.RUN_STATUS_PARTIAL}
-    assert (await alice.run(alive)).status == pb.RUN_STATUS_RUNNING
-
-
-async def test_late_writes_to_a_run_that_was_given_up_are_refused(
-    alice: Client, first: tuple[str, Store], sql: asyncpg.Connection
-) -> None:
+async def test_late_writes_to_a_run_that_was_given_up_are_refused(alice: Client, sql: asyncpg.Connection) -> None:
     run_id = (await alice.start()).run.run_id
     await grow_stale(sql, run_id)
-    await sweep(first[1])
-    assert await refused(alice.call("Heartbeat", pb.HeartbeatRequest(run_id=run_id))) == "RUN_CLOSED"
+    await alice.unsettled()
+    assert await refused(alice.beat(run_id)) == "RUN_CLOSED"
     assert await refused(alice.append(run_id, node("n1"))) == "RUN_CLOSED"
     assert await refused(alice.finish(run_id)) == "RUN_CLOSED"
-    assert await refused(alice.finish(run_id, status=pb.RUN_STATUS_PARTIAL)) == "RUN_CLOSED"
+    assert await refused(alice.finish(run_id, status=run_pb2.RUN_STATUS_PARTIAL)) == "RUN_CLOSED"
 
 
 async def test_a_finish_stores_everything_at_once(alice: Client) -> None:
@@ -141,8 +142,9 @@ async def test_a_finish_stores_everything_at_once(alice: Client) -> None:
     question, answer = (await alice.messages(conversation_id)).messages
     assert (answer.message_id, answer.reply_to, answer.node_id) == (answer_id, question.message_id, "n2")
     assert (answer.content, answer.model, answer.tokens) == ("Parce que.", "large-1", 125)
-    assert (answer.run.status, answer.run.partial, answer.run.details) == (pb.RUN_STATUS_DONE, False, DETAILS)
+    assert (answer.run.status, answer.run.partial, answer.run.details) == (run_pb2.RUN_STATUS_DONE, False, DETAILS)
     assert list(answer.run.usage) == USAGE
+    assert (answer.run.answer_id, answer.run.answer_node_id) == (answer_id, "n2")
     assert not question.HasField("run")
     tree = await alice.tree(conversation_id)
     assert [each.id for each in tree.nodes] == ["n1", "n2"]
@@ -172,22 +174,22 @@ async def test_a_repeated_finish_is_the_same_answer_without_a_second_effect(alic
 
 async def test_another_end_than_the_first_is_refused(alice: Client) -> None:
     run_id = (await alice.start()).run.run_id
-    await alice.finish(run_id, status=pb.RUN_STATUS_STOPPED)
-    assert await refused(alice.finish(run_id, status=pb.RUN_STATUS_DONE)) == "RUN_CLOSED"
+    await alice.finish(run_id, status=run_pb2.RUN_STATUS_STOPPED)
+    assert await refused(alice.finish(run_id, status=run_pb2.RUN_STATUS_DONE)) == "RUN_CLOSED"
 
 
 @pytest.mark.parametrize(
     ("status", "failed", "partial"),
     [
-        (pb.RUN_STATUS_DONE, False, False),
-        (pb.RUN_STATUS_DONE, True, True),
-        (pb.RUN_STATUS_PARTIAL, False, True),
-        (pb.RUN_STATUS_STOPPED, False, True),
-        (pb.RUN_STATUS_FAILED, False, True),
+        (run_pb2.RUN_STATUS_DONE, False, False),
+        (run_pb2.RUN_STATUS_DONE, True, True),
+        (run_pb2.RUN_STATUS_PARTIAL, False, True),
+        (run_pb2.RUN_STATUS_STOPPED, False, True),
+        (run_pb2.RUN_STATUS_FAILED, False, True),
     ],
 )
 async def test_a_run_is_partial_unless_it_is_done_without_a_failed_step(
-    alice: Client, status: pb.RunStatus, failed: bool, partial: bool
+    alice: Client, status: run_pb2.RunStatus, failed: bool, partial: bool
 ) -> None:
     run_id = (await alice.start()).run.run_id
     assert (await alice.finish(run_id, status=status, partial=failed)).partial is partial
@@ -200,7 +202,7 @@ async def test_a_refused_finish_leaves_the_run_as_it_was(alice: Client) -> None:
     assert (
         await refused(alice.finish(started.run.run_id, message_id=message_id, content="x", nodes=bad)) == "TREE_INVALID"
     )
-    assert (await alice.run(started.run.run_id)).status == pb.RUN_STATUS_RUNNING
+    assert (await alice.run(started.run.run_id)).status == run_pb2.RUN_STATUS_RUNNING
     assert len((await alice.messages(started.conversation.conversation_id)).messages) == 1
 
 
@@ -239,7 +241,7 @@ async def test_late_writes_to_a_deleted_conversation_are_not_found(alice: Client
     run_id = started.run.run_id
     await alice.delete(started.conversation.conversation_id)
     assert await refused(alice.append(run_id, node("n1"))) == "NOT_FOUND"
-    assert await refused(alice.call("Heartbeat", pb.HeartbeatRequest(run_id=run_id))) == "NOT_FOUND"
+    assert await refused(alice.beat(run_id)) == "NOT_FOUND"
     assert await refused(alice.answer(run_id, "n1")) == "NOT_FOUND"
     assert await refused(alice.run(run_id)) == "NOT_FOUND"
 

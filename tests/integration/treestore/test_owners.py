@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lintello.common.v1 import run_pb2
 from lintello.treestore.v1 import treestore_pb2 as pb
 
 from kit.errors import RemoteError
@@ -26,16 +27,20 @@ REQUESTS: dict[str, Callable[[str, str], Any]] = {
     "StartRun": lambda conversation, run: pb.StartRunRequest(
         run_id=new_id(), message_id=new_id(), conversation_id=conversation, message="x"
     ),
+    "ListRuns": lambda conversation, run: pb.ListRunsRequest(conversation_id=conversation),
     "Heartbeat": lambda conversation, run: pb.HeartbeatRequest(run_id=run),
-    "FinishRun": lambda conversation, run: pb.FinishRunRequest(run_id=run, status=pb.RUN_STATUS_DONE),
+    "RequestStop": lambda conversation, run: pb.RequestStopRequest(run_id=run),
+    "SettleRun": lambda conversation, run: pb.SettleRunRequest(run_id=run),
+    "FinishRun": lambda conversation, run: pb.FinishRunRequest(run_id=run, status=run_pb2.RUN_STATUS_DONE),
     "AppendNodes": lambda conversation, run: pb.AppendNodesRequest(run_id=run, nodes=[node("n2")]),
 }
+NAMELESS = {"CreateConversation", "ListConversations", "ListUnsettledRuns"}
 BAD_IDS = ["../../etc/passwd", "x" * 10_240, "not-a-uuid", "", "a\x00b"]
 
 
 def test_every_rpc_that_names_a_thing_is_tried() -> None:
     names = {method.rpartition("/")[2] for method in ACCESS}
-    assert set(REQUESTS) == names - {"CreateConversation", "ListConversations"}
+    assert set(REQUESTS) == names - NAMELESS
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -54,8 +59,12 @@ async def test_another_users_thing_is_not_found_as_if_it_did_not_exist(alice: Cl
     assert [each.id for each in (await alice.tree(conversation_id)).nodes] == ["n1"]
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-@pytest.mark.parametrize("bad", BAD_IDS, ids=["path", "10 kB", "word", "empty", "NUL"])
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    # Of no conversation, ListRuns reads the runs of all.
+    [(name, bad) for name in REQUESTS for bad in BAD_IDS if (name, bad) != ("ListRuns", "")],
+    ids=lambda value: value if len(value) < 50 else "10 kB",
+)
 async def test_an_id_that_is_not_a_uuid_is_named_and_not_quoted(alice: Client, name: str, bad: str) -> None:
     with pytest.raises(RemoteError) as refusal:
         await alice.call(name, REQUESTS[name](bad, bad))
@@ -69,7 +78,8 @@ async def test_an_id_that_is_not_a_uuid_is_named_and_not_quoted(alice: Client, n
 )
 async def test_the_gateways_token_does_not_do_for_what_services_call(alice: Client, name: str) -> None:
     started = await alice.start()
-    request = REQUESTS[name](started.conversation.conversation_id, started.run.run_id)
+    ids = (started.conversation.conversation_id, started.run.run_id)
+    request = REQUESTS[name](*ids) if name in REQUESTS else pb.ListUnsettledRunsRequest()
     with pytest.raises(RemoteError) as refusal:
-        await alice.call(name, request, by_gateway=True)
+        await alice.call(name, request, by="gateway")
     assert refusal.value.reason == "FORBIDDEN"

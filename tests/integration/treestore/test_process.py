@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from tests.integration.treestore.client import Client, grow_stale, node
+from tests.integration.treestore.client import Client, node
 from tests.integration.treestore.conftest import ENCRYPTION_KEYS, new_database
 from tests.servers.identity import Keys
 from tests.servers.process import ServiceProcess, refused, running
@@ -82,20 +82,6 @@ async def test_a_database_or_user_that_is_not_there_stops_the_start(
     code, output = await refused("services.treestore", settings(urlunsplit(bad), identity))
     assert (code, output.count("\n")) == (2, 1), output
     assert said in output
-
-
-async def test_the_service_closes_a_stale_run_by_itself(
-    process: ServiceProcess, identity: Keys, sql: asyncpg.Connection
-) -> None:
-    client = Client(process.address, identity)
-    try:
-        run_id = (await client.start()).run.run_id
-        await grow_stale(sql, run_id)
-        async with asyncio.timeout(15):
-            while not (await client.run(run_id)).HasField("ended_at"):
-                await asyncio.sleep(0.1)
-    finally:
-        await client.close()
 
 
 async def test_connections_that_were_cut_are_not_noticed(process: ServiceProcess, url: str, identity: Keys) -> None:

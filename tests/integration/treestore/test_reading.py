@@ -1,4 +1,4 @@
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.treestore.v1 import treestore_pb2 as pb
 
 from tests.integration.treestore.client import Client, new_id, node, refused
@@ -34,7 +34,7 @@ async def test_a_tree_names_the_runs_of_its_nodes_the_oldest_first(alice: Client
     conversation_id = first.conversation.conversation_id
     await alice.answer(first.run.run_id, "a1", details=DETAILS)
     silent = await alice.start(conversation_id=conversation_id)
-    await alice.finish(silent.run.run_id, status=pb.RUN_STATUS_FAILED)
+    await alice.finish(silent.run.run_id, status=run_pb2.RUN_STATUS_FAILED)
     third = await alice.start(conversation_id=conversation_id)
     await alice.append(third.run.run_id, node("n1", "a1"))
     runs = (await alice.tree(conversation_id)).runs

@@ -1,24 +1,29 @@
 """The engine's ports as a test wants them: what is said comes from a script, what is stored can be looked at."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 
-import grpc
+from prometheus_client import CollectorRegistry
 
-from kit.errors import RemoteError
 from kit.identity import Caller
-from kit.ids import new_id
 from kit.prompts import Prompts
-from services.engine.domain import Ending, Finish, ModelUsage, Node, Question, Started, Thinking, Turn
-from services.engine.events import Content, Event
+from services.engine.domain import Ending, ModelUsage, Question, Thinking
+from services.engine.events import Content, Done, Event, Numbered
 from services.engine.labels import FOLDER, Labels, load_icons
+from services.engine.metrics import Metrics
 from services.engine.modes.catalog import Catalog
 from services.engine.pipeline import Pipeline
-from services.engine.ports import Lease, ModelCall, ModelFailed, Reply, RunClosed, StoreAway
-from services.engine.runs import Run, Runs
+from services.engine.ports import Lease, ModelCall, ModelFailed, QuotaAway, Reply, RunUsage
+from services.engine.run import Run
+from services.engine.runs import Runs
+from services.engine.watch import Watch
+from tests.unit.engine.stores import MemoryReplay, MemoryStops, MemoryStore
 
 CALLER = Caller("alice", "lintello", frozenset(), "gateway")
 LABELS = {locale: Labels(locale) for locale in ("fr", "en")}
+FREE = Caller("bob", "gratuit", frozenset(), "gateway")
+HARD = "Compare trois façons de financer une coopérative, avec budget et étapes"
 STEPS = '{"steps": [{"title": "Lister", "goal": "a"}, {"title": "Chiffrer", "goal": "b"}]}'
 WORK = "Résumé du travail.\n\nLe travail lui-même, en détail."
 SATISFIED = '{"satisfied": true, "summary": "Tout se tient", "weaknesses": []}'
@@ -94,50 +99,6 @@ class ScriptedModel:
         return Reply(text, ModelUsage(f"model-{call.alias}", 10, 5, False), 0.001)
 
 
-class MemoryStore:
-    """Keeps what it is given; can be away, or say that the run is closed."""
-
-    def __init__(self, turns: Sequence[Turn] = (), mode: str = "", chosen: bool = False, parent: str = "") -> None:
-        self.turns = list(turns)
-        self.mode, self.chosen, self.parent = mode, chosen, parent
-        self.nodes: list[Node] = []
-        self.finished: list[Finish] = []
-        self.away = 0
-        """How many of the next writes find nobody."""
-        self.closed = False
-
-    async def start_run(self, run_id: str, question: Question, title: str, caller: Caller) -> Started:
-        self.title = title
-        conversation = question.conversation_id or new_id()
-        return Started(run_id, conversation, new_id(), self.parent, self.mode, self.chosen)
-
-    async def heartbeat(self, run_id: str, caller: Caller) -> None:
-        self._check()
-
-    async def append(self, run_id: str, nodes: Sequence[Node], caller: Caller) -> None:
-        self._check()
-        self.nodes += [node for node in nodes if node not in self.nodes]
-
-    async def finish(self, finish: Finish, caller: Caller) -> None:
-        self._check()
-        self.nodes += [node for node in finish.nodes if node not in self.nodes]
-        self.finished.append(finish)
-
-    async def check_run(self, run_id: str, caller: Caller) -> None:
-        if run_id not in {finish.run_id for finish in self.finished}:
-            raise RemoteError(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", "not found")
-
-    async def history(self, conversation_id: str, node_id: str, caller: Caller) -> list[Turn]:
-        return self.turns
-
-    def _check(self) -> None:
-        if self.closed:
-            raise RunClosed("RUN_CLOSED")
-        if self.away:
-            self.away -= 1
-            raise StoreAway("UNAVAILABLE")
-
-
 class CountingQuota:
     """Gives slots until it is told not to, and knows which are held."""
 
@@ -145,6 +106,8 @@ class CountingQuota:
         self.lease = lease or Lease(True, "")
         self.held: set[str] = set()
         self.asked = 0
+        self.books: dict[str, RunUsage] = {}
+        self.away = False
 
     async def acquire(self, lease_id: str, caller: Caller) -> Lease:
         self.asked += 1
@@ -158,25 +121,50 @@ class CountingQuota:
     async def release(self, lease_id: str, caller: Caller) -> None:
         self.held.discard(lease_id)
 
+    async def record(self, usage: RunUsage, caller: Caller) -> None:
+        if self.away:
+            raise QuotaAway("UNAVAILABLE")
+        self.books.setdefault(usage.run_id, usage)
+
 
 class House:
-    """An engine without its sockets."""
+    """One process of the engine without its sockets."""
 
     def __init__(
-        self, model: ScriptedModel | None = None, store: MemoryStore | None = None, quota: CountingQuota | None = None
+        self,
+        model: ScriptedModel | None = None,
+        store: MemoryStore | None = None,
+        quota: CountingQuota | None = None,
+        replay: MemoryReplay | None = None,
+        stops: MemoryStops | None = None,
     ) -> None:
         self.model = model or ScriptedModel()
         self.store = store or MemoryStore()
         self.quota = quota or CountingQuota()
+        self.replay = replay or MemoryReplay()
+        self.stops = stops or MemoryStops()
+        self.registry = CollectorRegistry()
+        self.metrics = Metrics(self.registry)
         pipeline = Pipeline(self.store, self.quota, self.model, Catalog.load(), Prompts(FOLDER), LABELS, load_icons())
-        self.runs = Runs(pipeline, self.store, LABELS)
+        self.runs = Runs(pipeline, self.replay, self.stops, LABELS, self.metrics)
+        self.watch = Watch(self.runs, self.store, self.replay, LABELS["fr"])
+
+    def beside(self) -> "House":
+        """Another process of the same engine."""
+        return House(self.model, self.store, self.quota, MemoryReplay(self.replay.server), self.stops)
 
     async def start(self, message: str, caller: Caller = CALLER, **fields: object) -> Run:
-        return await self.runs.start(question(message, **fields), caller)
+        run = await self.runs.start(question(message, **fields), caller, lasting=True)
+        assert isinstance(run, Run)
+        return run
 
     async def ask(self, message: str, caller: Caller = CALLER, **fields: object) -> list[Event]:
         """Ask, and wait for every event."""
         return await events(await self.start(message, caller, **fields))
+
+    async def read(self, run_id: str, after: int = 0, caller: Caller = CALLER) -> list[Numbered]:
+        """Watch a run to its end."""
+        return [event async for event in self.watch.events(run_id, after, caller)]
 
 
 def question(message: str, **fields: object) -> Question:
@@ -194,16 +182,45 @@ def question(message: str, **fields: object) -> Question:
 
 
 async def events(run: Run) -> list[Event]:
-    """Every event of a run, once its task has ended too."""
+    """Every event of a run, once it is over in every respect."""
     found = [numbered.event async for numbered in run.log.follow()]
-    if run.task is not None:
-        await asyncio.wait([run.task])
+    await over(run)
     return found
+
+
+async def over(run: Run) -> None:
+    """Wait until a run has ended, is in the books and in the replay log."""
+    assert run.answering is not None
+    assert run.recording is not None
+    await asyncio.wait([run.answering, run.recording])
+
+
+async def hanging(house: House) -> Run:
+    """A run that has spoken and doesn't come to its end."""
+    run = await house.start("Bonjour")
+    await house.model.hanging.wait()
+    await asyncio.sleep(0.1)
+    return run
+
+
+async def killed(house: House, run: Run) -> None:
+    """Its process is gone: nothing of it is heard or written any more."""
+    house.runs.forget(run.run_id)
+    house.store.entries[run.run_id].record = replace(house.store.entries[run.run_id].record, partial=True)
+    assert run.recording is not None
+    run.recording.cancel()
 
 
 def answer_in(found: list[Event]) -> str:
     """The whole answer."""
     return "".join(event.content for event in found if isinstance(event, Content))
+
+
+def done(found: list[Event]) -> Done:
+    """The last event."""
+    last = found[-1]
+    assert isinstance(last, Done)
+    return last
 
 
 def ending_of(store: MemoryStore) -> Ending:

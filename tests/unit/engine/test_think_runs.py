@@ -2,12 +2,9 @@
 
 import pytest
 
-from kit.errors import RemoteError
-from kit.identity import Caller
 from services.engine.domain import Ending, Role, Status, Thinking, Turn
 from services.engine.events import (
     Content,
-    Done,
     Event,
     ModeSwitched,
     RunStarted,
@@ -16,36 +13,28 @@ from services.engine.events import (
     ThinkingStep,
     Trouble,
 )
-from services.engine.modes.catalog import ModeUnknown
 from services.engine.ports import Lease, ModelCall, ModelFailed
-from services.engine.subscriptions import ForcedThinkingForbidden
 from tests.unit.engine.fakes import (
     CALLER,
+    HARD,
     STEPS,
     CountingQuota,
     House,
-    MemoryStore,
     Script,
     ScriptedModel,
     answer_in,
+    done,
     ending_of,
     events,
     good,
 )
-
-HARD = "Compare trois façons de financer une coopérative, avec budget et étapes"
+from tests.unit.engine.stores import MemoryStore
 
 
 def kinds(found: list[Event]) -> list[str]:
     """The types of events in order, repeats folded."""
     names = [type(event).__name__ for event in found]
     return [name for place, name in enumerate(names) if place == 0 or names[place - 1] != name]
-
-
-def done(found: list[Event]) -> Done:
-    last = found[-1]
-    assert isinstance(last, Done)
-    return last
 
 
 def failing(role: str, times: int = 99, reason: str = "unavailable") -> Script:
@@ -270,36 +259,6 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_once_more() -> None:
     assert decompose.input_tokens == 20
 
 
-async def test_nodes_wait_while_the_store_is_away_and_none_is_lost() -> None:
-    store = MemoryStore()
-    store.away = 3
-    house = House(store=store)
-    await house.ask(HARD, mode="recherche")
-    assert [node.role.value for node in store.nodes] == ["decompose", "execute", "execute", "critique", "synthesize"]
-
-
-async def test_a_run_that_was_closed_by_somebody_else_ends_as_not_saved() -> None:
-    model = ScriptedModel(hang="critique")
-    house = House(model)
-    run = await house.start(HARD, mode="recherche")
-    await model.hanging.wait()
-    house.store.closed = True
-    run.stop(Ending.PARTIAL)
-    found = await events(run)
-    assert any(isinstance(event, Trouble) and event.code == "not_saved" for event in found)
-    assert done(found).partial
-
-
-async def test_a_drained_engine_takes_no_question_and_ends_what_runs_as_partial() -> None:
-    model = ScriptedModel(hang="critique")
-    house = House(model)
-    run = await house.start(HARD, mode="recherche")
-    await model.hanging.wait()
-    await house.runs.drain(0.01)
-    assert ending_of(house.store) is Ending.PARTIAL
-    assert done(await events(run)).partial
-
-
 async def test_the_mode_is_detected_from_the_users_words_and_a_switch_is_told() -> None:
     house = House(store=MemoryStore(mode="conversation"))
     found = await house.ask("Compare les pompes à chaleur")
@@ -312,13 +271,6 @@ async def test_a_mode_the_user_once_chose_is_kept() -> None:
     house = House(store=MemoryStore(mode="conversation", chosen=True))
     found = await house.ask(HARD)
     assert kinds(found) == ["RunStarted", "Content", "Done"]
-
-
-async def test_an_unknown_mode_is_refused_before_anything_is_stored() -> None:
-    house = House()
-    with pytest.raises(ModeUnknown):
-        await house.start("Bonjour", mode="astrologie")
-    assert not hasattr(house.store, "title")
 
 
 async def test_history_is_cut_to_the_subscriptions_budget_but_the_question_stays() -> None:
@@ -344,53 +296,3 @@ async def test_a_thinks_tokens_and_cost_are_those_of_all_its_calls() -> None:
     assert isinstance(found[0], RunStarted)
     assert isinstance(found[1], ThinkingStarted)
     assert any(isinstance(event, Content) for event in found)
-
-
-FREE = Caller("bob", "gratuit", frozenset(), "gateway")
-
-
-async def test_a_run_stopped_before_its_first_step_still_ends_and_is_stored() -> None:
-    house = House()
-    run = await house.start(HARD, mode="recherche")
-    run.stop(Ending.STOPPED)
-    found = await events(run)
-    assert done(found).partial
-    assert ending_of(house.store) is Ending.STOPPED
-
-
-async def test_a_run_closed_by_somebody_else_in_mid_think_says_so_once() -> None:
-    store = MemoryStore()
-    store.closed = True
-    found = await House(store=store).ask(HARD, mode="recherche")
-    assert [event.code for event in found if isinstance(event, Trouble)] == ["not_saved"]
-
-
-async def test_stopping_a_run_that_ended_long_ago_is_the_same_answer() -> None:
-    house = House()
-    run = await house.start("Bonjour")
-    await events(run)
-    await house.runs.stop(run.run_id, CALLER)
-    elsewhere = House(store=house.store)
-    await elsewhere.runs.stop(run.run_id, CALLER)
-
-
-async def test_a_run_of_somebody_else_cannot_be_stopped() -> None:
-    house = House(ScriptedModel(hang="conversation"))
-    run = await house.start("Bonjour")
-    with pytest.raises(RemoteError):
-        await house.runs.stop(run.run_id, FREE)
-    assert run.stopping is None
-    run.stop(Ending.STOPPED)
-    await events(run)
-
-
-async def test_a_free_subscription_thinks_in_discovery_modes_only() -> None:
-    assert done(await House().ask(HARD, FREE, mode="recherche")).thinking
-    assert not done(await House().ask(HARD, FREE, mode="code")).thinking
-
-
-async def test_a_free_subscription_may_not_force_a_think() -> None:
-    house = House()
-    with pytest.raises(ForcedThinkingForbidden):
-        await house.start(HARD, FREE, mode="recherche", thinking=Thinking.ON)
-    assert not hasattr(house.store, "title")

@@ -5,10 +5,16 @@ import orjson
 import pytest
 from lintello.common.v1 import reason_pb2
 
-from gateway.problems import REASONS, failed_run, remote_problem
+from gateway.problems import REASONS, remote_problem
 from kit.errors import RemoteError
 
 Code = grpc.StatusCode
+
+
+def test_every_reason_has_words_of_its_own_in_each_language() -> None:
+    for language in ("fr", "en"):
+        titles = [getattr(kind, language) for kind in REASONS.values()]
+        assert len(set(titles)) == len(titles)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +23,9 @@ Code = grpc.StatusCode
         (Code.INVALID_ARGUMENT, "INVALID_ARGUMENT", 400),
         (Code.NOT_FOUND, "NOT_FOUND", 404),
         (Code.FAILED_PRECONDITION, "RUN_IN_PROGRESS", 409),
+        (Code.ALREADY_EXISTS, "IDEMPOTENCY_KEY_REUSED", 409),
+        (Code.OUT_OF_RANGE, "SEQUENCE_AHEAD", 409),
+        (Code.FAILED_PRECONDITION, "EVENTS_EXPIRED", 410),
         (Code.RESOURCE_EXHAUSTED, "TOO_LARGE", 413),
         (Code.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED", 429),
         (Code.PERMISSION_DENIED, "FORBIDDEN", 403),
@@ -61,12 +70,12 @@ def test_unavailable_says_when_to_come_back() -> None:
     assert "retry-after" in remote_problem(RemoteError(Code.UNAVAILABLE, "UNAVAILABLE", ""), "fr").headers
 
 
+def test_a_problem_may_name_its_run() -> None:
+    document = orjson.loads(bytes(remote_problem(RemoteError(Code.UNAVAILABLE, "", ""), "fr", run_id="r").body))
+    assert document["run_id"] == "r"
+
+
 def test_titles_are_in_the_language_asked_for() -> None:
     error = RemoteError(Code.NOT_FOUND, "NOT_FOUND", "")
     titles = [orjson.loads(bytes(remote_problem(error, locale).body))["title"] for locale in ("fr", "en")]
     assert titles == ["Introuvable", "Not found"]
-
-
-@pytest.mark.parametrize(("code", "status"), [("unavailable", 503), ("never_heard_of", 500)])
-def test_a_failed_run_has_the_status_of_its_error(code: str, status: int) -> None:
-    assert failed_run(code, "fr").status_code == status

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+import grpc
 import pytest
 from lintello.engine.v1 import engine_pb2 as pb
 from starlette.types import Message
 
+from gateway.following import Following
 from gateway.metrics import Metrics
 from gateway.sse import EventStream, frame
+from kit.errors import RemoteError
 
 STARTED = pb.ThinkingEvent(run_id="r", seq=1, run_started=pb.RunStarted(conversation_id="c"))
 
@@ -39,10 +42,18 @@ class Reader:
             await self.wrote.wait_for(lambda: text in b"".join(self.sent))
 
 
+async def watch(_: int) -> AsyncGenerator[pb.ThinkingEvent, None]:
+    """An engine that is away."""
+    raise RemoteError(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "")
+    yield
+
+
 class Events:
     """A run that says one thing and no more, and whose end takes a while to clean up."""
 
-    def __init__(self) -> None:
+    def __init__(self, breaks: bool = False) -> None:
+        """With `breaks` its call breaks after the one thing."""
+        self.breaks = breaks
         self.ended = False
         self.cleaned = False
 
@@ -50,7 +61,8 @@ class Events:
         try:
             yield STARTED
             yield pb.ThinkingEvent(run_id="r", seq=2, content=pb.Content(content="word"))
-            await asyncio.Event().wait()
+            if not self.breaks:
+                await asyncio.Event().wait()
         finally:
             self.ended = True
             await asyncio.sleep(0.01)
@@ -63,9 +75,9 @@ def events() -> Events:
 
 
 async def stream(events: Events, closing: asyncio.Event | None = None, metrics: Metrics | None = None) -> EventStream:
-    rest = events.stream()
-    first = await anext(rest)
-    return EventStream(first, rest, "fr", closing or asyncio.Event(), metrics or Metrics(), keep_alive=0.01)
+    call = events.stream()
+    following = Following("r", watch, begun=(await anext(call), call), away_seconds=0.05)
+    return EventStream(following, closing or asyncio.Event(), metrics or Metrics(), keep_alive=0.01)
 
 
 def play(response: EventStream, reader: Reader) -> asyncio.Task[None]:
@@ -108,13 +120,28 @@ async def test_a_cancelled_request_lets_the_call_clean_up(events: Events) -> Non
     assert events.cleaned
 
 
-async def test_a_closing_gateway_says_so_and_ends_the_stream(events: Events) -> None:
+async def test_a_closing_gateway_ends_the_stream_in_good_order_and_makes_nothing_up(events: Events) -> None:
     reader, closing = Reader(), asyncio.Event()
     task = play(await stream(events, closing), reader)
     await reader.until(b"run_started")
     closing.set()
     await asyncio.wait_for(task, 5)
-    assert b'"partial":true' in b"".join(reader.sent)
+    assert reader.sent[-1] == b""
+    assert b"done" not in b"".join(reader.sent)
+
+
+async def test_a_run_that_cannot_be_found_again_ends_the_stream_in_good_order_and_makes_nothing_up() -> None:
+    reader = Reader()
+    await asyncio.wait_for(play(await stream(Events(breaks=True)), reader), 5)
+    assert reader.sent[-1] == b""
+    assert b"".join(reader.sent).count(b"id: ") == 2
+
+
+async def test_comments_keep_the_line_alive_while_a_run_is_tried_to_be_found_again() -> None:
+    reader = Reader()
+    await asyncio.wait_for(play(await stream(Events(breaks=True)), reader), 5)
+    last = max(place for place, body in enumerate(reader.sent) if body.startswith(b"id: "))
+    assert b": keep-alive\n\n" in reader.sent[last:]
 
 
 async def test_open_streams_are_counted(events: Events) -> None:

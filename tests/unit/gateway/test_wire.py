@@ -1,14 +1,18 @@
 """From the wire of the services to JSON."""
 
+from typing import get_args
+
+import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.engine.v1 import engine_pb2 as engine
 from lintello.treestore.v1 import treestore_pb2 as treestore
 
-from gateway import shapes
+from gateway import run_shapes, shapes
 from gateway.events import event_from_wire
 from gateway.wire import (
     conversation_from_wire,
+    listed_run_from_wire,
     message_from_wire,
     mode_from_wire,
     node_from_wire,
@@ -56,6 +60,17 @@ def test_every_field_of_a_message_is_in_the_document() -> None:
 def test_every_field_of_a_node_is_in_the_document() -> None:
     node = node_from_wire(node_pb2.Node(failure="f", fallback_from="m"))
     assert {*node, "children"} == set(shapes.Node.model_fields)
+
+
+def test_every_field_of_a_run_is_in_the_document() -> None:
+    run = listed_run_from_wire(engine.Run(status=run_pb2.RUN_STATUS_STOPPED))
+    assert set(run) == set(run_shapes.Run.model_fields)
+
+
+@pytest.mark.parametrize("name", ["RUNNING", "DONE", "PARTIAL", "STOPPED", "FAILED"])
+def test_every_status_of_a_run_is_one_of_the_document(name: str) -> None:
+    run = listed_run_from_wire(engine.Run(status=run_pb2.RunStatus.Value(f"RUN_STATUS_{name}")))
+    assert run["status"] in get_args(run_shapes.Run.model_fields["status"].annotation)
 
 
 def test_every_field_of_a_mode_is_in_the_document() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kit.model import ChatRequest, Completion, Message, Usage, estimate_tokens
 from kit.model.answer import StreamedAnswer, read_completion
 from kit.model.errors import ModelError
+from kit.model.tokens import TokenRates
 from kit.model.wire import request_body, text_of, unknown_fields, usage_of
 
 REQUEST = ChatRequest("small", [Message("system", "Tu aides."), Message("user", "Bonjour")])
@@ -69,14 +70,14 @@ def test_a_field_that_was_not_sent_is_not_found() -> None:
         ({"prompt_tokens": 12, "completion_tokens": 5}, Usage(12, 5, estimated=False)),
         ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(0, 0, estimated=False)),
         ({"prompt_tokens": 12}, Usage(12, 10, estimated=True)),
-        ({"prompt_tokens": -1, "completion_tokens": True}, Usage(5, 10, estimated=True)),
-        ({"prompt_tokens": "12", "completion_tokens": None}, Usage(5, 10, estimated=True)),
-        (None, Usage(5, 10, estimated=True)),
-        ("rien", Usage(5, 10, estimated=True)),
+        ({"prompt_tokens": -1, "completion_tokens": True}, Usage(13, 10, estimated=True)),
+        ({"prompt_tokens": "12", "completion_tokens": None}, Usage(13, 10, estimated=True)),
+        (None, Usage(13, 10, estimated=True)),
+        ("rien", Usage(13, 10, estimated=True)),
     ],
 )
 def test_usage_is_the_servers_or_estimated(reported: object, usage: Usage) -> None:
-    assert usage_of(reported, REQUEST, characters=33) == usage
+    assert usage_of(reported, REQUEST, 33, TokenRates()) == usage
 
 
 def test_an_estimate_is_a_token_for_every_3_3_characters() -> None:
@@ -109,7 +110,7 @@ json_values = st.recursive(
 @given(json_values)
 def test_no_json_breaks_the_reading_of_a_completion(value: Any) -> None:
     try:
-        answer = read_completion(json.dumps(value).encode(), REQUEST)
+        answer = read_completion(json.dumps(value).encode(), REQUEST, TokenRates())
     except ModelError:
         return
     assert isinstance(answer, Completion)
@@ -118,7 +119,7 @@ def test_no_json_breaks_the_reading_of_a_completion(value: Any) -> None:
 
 @given(st.lists(json_values, max_size=4))
 def test_no_json_breaks_the_reading_of_a_stream(values: list[Any]) -> None:
-    answer = StreamedAnswer(REQUEST)
+    answer = StreamedAnswer(REQUEST, TokenRates())
     try:
         shown = "".join([answer.feed(json.dumps(value)) for value in values])
         rest, _ = answer.close()
@@ -130,7 +131,7 @@ def test_no_json_breaks_the_reading_of_a_stream(values: list[Any]) -> None:
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{", b"[" * 100_000, b'{"choices": []}', b"\xff"])
 def test_a_body_without_an_answer_is_refused(body: bytes) -> None:
     with pytest.raises(ModelError):
-        read_completion(body, REQUEST)
+        read_completion(body, REQUEST, TokenRates())
 
 
 def test_reprs_hold_no_content() -> None:

@@ -66,6 +66,9 @@ def test_names_without_the_prefix_are_nobody_s_business() -> None:
         ("MAX_THINKS_CONCURRENT", "0"),
         ("DRAIN_SECONDS", SECRET),
         ("LOCALE", SECRET),
+        ("METRICS_PORT", SECRET),
+        ("METRICS_PORT", "0"),
+        ("METRICS_PORT", "65536"),
         ("JWT_SECRET", SECRET),
     ],
 )

@@ -1,13 +1,14 @@
 from typing import Any
 
 import pytest
-from lintello.common.v1 import node_pb2
+from lintello.common.v1 import node_pb2, run_pb2
 from lintello.treestore.v1 import treestore_pb2 as pb
 
 from kit.errors import InvalidField, TooLarge
 from services.treestore.checks import page_size_field, title_field, uuid_field
+from services.treestore.node_wire import node_to_wire, nodes_from_wire
+from services.treestore.run_wire import finish_from_wire, start_from_wire
 from services.treestore.tree import Node, Role, Status
-from services.treestore.wire import finish_from_wire, node_to_wire, nodes_from_wire, start_from_wire
 
 RUN = "01980000-0000-7000-8000-000000000001"
 ANSWER = "01980000-0000-7000-8000-000000000002"
@@ -29,7 +30,7 @@ def start(**fields: Any) -> pb.StartRunRequest:
 
 
 def finish(**fields: Any) -> pb.FinishRunRequest:
-    return pb.FinishRunRequest(**{"run_id": RUN, "status": pb.RUN_STATUS_DONE, **fields})
+    return pb.FinishRunRequest(**{"run_id": RUN, "status": run_pb2.RUN_STATUS_DONE, **fields})
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -139,6 +140,31 @@ def test_an_absent_parent_differs_from_an_empty_one() -> None:
     assert start_from_wire(start(parent_node_id="")).parent_node_id == ""
 
 
+@pytest.mark.parametrize("key", ["k", "~ !", "x" * 200])
+def test_an_idempotency_key_comes_with_the_hash_of_its_request(key: str) -> None:
+    taken = start_from_wire(start(idempotency_key=key, request_hash=bytes(32), subscription="pro"))
+    assert (taken.idempotency_key, taken.request_hash, taken.subscription) == (key, bytes(32), "pro")
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"idempotency_key": "x" * 201, "request_hash": bytes(32)}, "idempotency_key"),
+        ({"idempotency_key": "clé", "request_hash": bytes(32)}, "idempotency_key"),
+        ({"idempotency_key": "a\tb", "request_hash": bytes(32)}, "idempotency_key"),
+        ({"idempotency_key": "a\x7f", "request_hash": bytes(32)}, "idempotency_key"),
+        ({"idempotency_key": "k"}, "request_hash"),
+        ({"idempotency_key": "k", "request_hash": bytes(31)}, "request_hash"),
+        ({"request_hash": bytes(32)}, "request_hash"),
+        ({"subscription": "x" * 201}, "subscription"),
+    ],
+)
+def test_a_bad_field_of_a_start_is_named(fields: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidField) as refusal:
+        start_from_wire(start(**fields))
+    assert refusal.value.name == name
+
+
 @pytest.mark.parametrize(("title", "least"), [("x" * 201, 0), ("", 1), ("  ", 1)])
 def test_a_title_out_of_bounds_is_refused(title: str, least: int) -> None:
     with pytest.raises(InvalidField, match="title"):
@@ -148,8 +174,8 @@ def test_a_title_out_of_bounds_is_refused(title: str, least: int) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"status": pb.RUN_STATUS_UNSPECIFIED},
-        {"status": pb.RUN_STATUS_RUNNING},
+        {"status": run_pb2.RUN_STATUS_UNSPECIFIED},
+        {"status": run_pb2.RUN_STATUS_RUNNING},
         {"status": 99},
         {"mode": "Un Mode"},
         {"mode_source": 99},
@@ -157,12 +183,16 @@ def test_a_title_out_of_bounds_is_refused(title: str, least: int) -> None:
         {"content": "an answer without an id"},
         {"message_id": ANSWER, "content": "an answer without a node"},
         {"message_id": ANSWER, "nodes": [wire_node(message_id=ANSWER), wire_node(id="n2", message_id=ANSWER)]},
-        {"usage": [pb.Usage(model="m", input_tokens=-1)]},
-        {"usage": [pb.Usage(model="x" * 201)]},
-        {"usage": [pb.Usage()] * 101},
+        {"usage": [run_pb2.Usage(model="m", input_tokens=-1)]},
+        {"usage": [run_pb2.Usage(model="x" * 201)]},
+        {"usage": [run_pb2.Usage()] * 101},
         {"details": pb.RunDetails(complexity=6)},
         {"details": pb.RunDetails(cost_eur=float("nan"))},
         {"details": pb.RunDetails(duration_ms=-1)},
+        {"details": pb.RunDetails(node_count=-1)},
+        {"details": pb.RunDetails(fallbacks=-1)},
+        {"details": pb.RunDetails(retries=-1)},
+        {"last_seq": -1},
     ],
     ids=str,
 )

@@ -49,9 +49,13 @@ class Recorder:
         """The details of the events of this kind and part."""
         return [detail for one, other, detail in self.events if (one, other) == (kind, name)]
 
-    def options(self, folder: Path, port: int | None = None, grpc_port: int | None = None) -> StackOptions:
+    def options(
+        self, folder: Path, port: int | None = None, grpc_port: int | None = None, **replicas: int
+    ) -> StackOptions:
         """Options for a stack in this folder that tells us."""
-        return StackOptions(self.on_event, self.on_line, port=port, grpc_port=grpc_port, data_dir=folder)
+        return StackOptions(
+            self.on_event, self.on_line, port=port, grpc_port=grpc_port, data_dir=folder, replicas=replicas
+        )
 
 
 def running_in(folder: Path) -> list[str]:

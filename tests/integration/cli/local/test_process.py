@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.process import LAUNCH, LOG_LIMIT, ChildProcess, Program, run
+from cli.local.output import LOG_LIMIT
+from cli.local.process import LAUNCH, ChildProcess, Program, run
 from tests.integration.cli.local.parts import PART, Recorder, part, running_in, until
 
 

@@ -49,8 +49,8 @@ async def test_inside_all_is_healthy_and_described_and_outside_nothing_is_left(p
     async with Stack(recorder.options(place / "data"), COMMANDS) as stack:
         state = read_state(DataFolder(place / "data"))
         assert state is not None
-        assert (state.url, state.addresses, state.pids) == (stack.url, stack.addresses, stack.pids)
-        assert await http_ready(int(state.url.rpartition(":")[2]))
+        assert (state.urls, state.addresses, state.pids) == (stack.gateway_urls, stack.addresses, stack.children)
+        assert await http_ready(int(stack.url.rpartition(":")[2]))
         for address in state.addresses.values():
             assert await grpc_serving(int(address.rpartition(":")[2]))
         assert set(state.pids) == {"postgres", "valkey", "trial", "treestore", "quota", "engine", "gateway"}
@@ -66,8 +66,8 @@ async def test_what_the_environment_names_is_used_and_nothing_of_ours_started_in
     recorder = Recorder()
     options = StackOptions(recorder.on_event, recorder.on_line, data_dir=place / "data", environment=environment)
     async with Stack(options, COMMANDS) as stack:
-        assert set(stack.pids) == {"treestore", "quota", "engine", "gateway"}
-        assert psutil.Process(stack.pids["engine"]).environ()["LINTELLO_LLM_BASE_URL"] == "http://there"
+        assert set(stack.children) == {"treestore", "quota", "engine", "gateway"}
+        assert psutil.Process(stack.children["engine"]).environ()["LINTELLO_LLM_BASE_URL"] == "http://there"
         assert not stack.trial_model
 
 
@@ -175,13 +175,13 @@ async def test_a_failed_migration_ends_the_start(place: Path) -> None:
 async def test_a_service_that_dies_is_restarted_said_and_described_anew(place: Path) -> None:
     recorder = Recorder()
     async with Stack(recorder.options(place / "data"), COMMANDS) as stack:
-        before = stack.pids["engine"]
+        before = stack.children["engine"]
         os.kill(before, signal.SIGKILL)
         await until(lambda: bool(recorder.heard("restarted", "engine")))
         assert recorder.heard("died", "engine") == ["SIGKILL"]
         state = read_state(DataFolder(place / "data"))
         assert state is not None
-        assert state.pids["engine"] == stack.pids["engine"] != before
+        assert state.pids["engine"] == stack.children["engine"] != before
         port = int(stack.addresses["engine"].rpartition(":")[2])
         async with asyncio.timeout(15):
             while not await grpc_serving(port):

@@ -1,7 +1,9 @@
 import pytest
 
-from cli.local.environment import READERS, Places, child_environment, wants_trial_model
+from cli.local.environment import READERS, Places, child_environment, metrics_port, wants_trial_model
+from cli.local.errors import BadMetricsPort
 from cli.local.keys import Keys, public_key
+from cli.local.services import Replica
 
 SEEDS = {"gateway": "gateway:" + "A" * 43 + "=", "engine": "engine:" + "B" * 42 + "A="}
 KEYS = Keys(
@@ -15,15 +17,19 @@ PLACES = Places(
     data_folder="/d",
     database_url="postgresql://made",
     redis_url="unix:///made",
-    gateway_port=8081,
-    addresses={"engine": "127.0.0.1:1", "treestore": "127.0.0.1:2", "quota": "127.0.0.1:3"},
+    addresses={"engine": "127.0.0.1:1,127.0.0.1:6", "treestore": "127.0.0.1:2", "quota": "127.0.0.1:3"},
     trial_url=None,
 )
 PROCESSES = ("gateway", "engine", "treestore", "quota", "trial", "migrate")
 
 
 def _environment(name: str, **parent: str) -> dict[str, str]:
-    return child_environment(name, {f"LINTELLO_{key}": value for key, value in parent.items()}, KEYS, PLACES)
+    return child_environment(name, {f"LINTELLO_{key}": value for key, value in parent.items()}, KEYS, PLACES, {})
+
+
+def _environment_of(replica: Replica, **parent: str) -> dict[str, str]:
+    given = {f"LINTELLO_{key}": value for key, value in parent.items()}
+    return child_environment(replica.service, given, KEYS, PLACES, replica.settings)
 
 
 def _have(setting: str, **parent: str) -> set[str]:
@@ -79,10 +85,34 @@ def test_the_jwt_mode_is_never_given_a_secret_nobody_knows() -> None:
 
 
 def test_where_things_listen_is_the_stacks_to_say() -> None:
-    environment = _environment("gateway", GATEWAY_PORT="9", ENGINE_ADDRESS="elsewhere:1", DATA_DIR="/other")
+    replica = Replica("gateway", 1, 8081, asked=False)
+    environment = _environment_of(replica, GATEWAY_PORT="9", ENGINE_ADDRESS="elsewhere:1", DATA_DIR="/other")
     assert environment["LINTELLO_GATEWAY_PORT"] == "8081"
-    assert environment["LINTELLO_ENGINE_ADDRESS"] == "127.0.0.1:1"
+    assert environment["LINTELLO_ENGINE_ADDRESS"] == "127.0.0.1:1,127.0.0.1:6"
     assert environment["LINTELLO_DATA_DIR"] == "/d"
+
+
+def test_a_process_listens_at_an_address_of_its_own_and_finds_all_of_the_others() -> None:
+    environment = _environment_of(Replica("engine", 2, 6, asked=False))
+    assert environment["LINTELLO_ENGINE_ADDRESS"] == "127.0.0.1:6"
+    assert environment["LINTELLO_QUOTA_ADDRESS"] == "127.0.0.1:3"
+
+
+def test_only_a_process_that_has_a_port_for_metrics_is_told_one() -> None:
+    replica = Replica("engine", 1, 6, asked=False, metrics_port=9101)
+    assert _environment_of(replica, METRICS_PORT="9100")["LINTELLO_METRICS_PORT"] == "9101"
+    assert "LINTELLO_METRICS_PORT" not in _environment("gateway", METRICS_PORT="9100")
+
+
+@pytest.mark.parametrize("value", ["0", "65536", "x", "-1", "٣", "9" * 6])
+def test_a_port_of_metrics_that_is_none_is_refused(value: str) -> None:
+    with pytest.raises(BadMetricsPort):
+        metrics_port({"LINTELLO_METRICS_PORT": value})
+
+
+def test_a_gateway_has_a_second_for_what_the_engines_left_it_to_say() -> None:
+    assert _environment("gateway")["LINTELLO_DRAIN_SECONDS"] == "1"
+    assert _environment("engine")["LINTELLO_DRAIN_SECONDS"] == "5"
 
 
 @pytest.mark.parametrize("setting", ["LLM_BASE_URL", "LLM_API_KEY"])
@@ -92,11 +122,11 @@ def test_any_model_setting_means_no_trial_model(setting: str) -> None:
 
 
 def test_the_trial_model_is_announced_to_the_services() -> None:
-    places = Places("/d", "", "", 1, {}, "http://127.0.0.1:5/v1")
-    environment = child_environment("engine", {}, KEYS, places)
+    places = Places("/d", "", "", {}, "http://127.0.0.1:5/v1")
+    environment = child_environment("engine", {}, KEYS, places, {})
     assert environment["LINTELLO_LLM_BASE_URL"] == "http://127.0.0.1:5/v1"
     assert environment["LINTELLO_TRIAL_MODEL"] == "1"
 
 
 def test_what_is_not_ours_passes_through() -> None:
-    assert child_environment("engine", {"SSL_CERT_FILE": "/ca"}, KEYS, PLACES)["SSL_CERT_FILE"] == "/ca"
+    assert child_environment("engine", {"SSL_CERT_FILE": "/ca"}, KEYS, PLACES, {})["SSL_CERT_FILE"] == "/ca"

@@ -14,7 +14,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 
 def _state(pid: int) -> State:
-    return State(pid, "http://127.0.0.1:8080", {"engine": "127.0.0.1:50051"}, {"engine": 7}, True)
+    return State(pid, {"gateway": "http://127.0.0.1:8080"}, {"engine": "127.0.0.1:50051"}, {"engine": 7}, True)
 
 
 def test_what_is_written_is_read_back(folder: DataFolder) -> None:
@@ -38,7 +38,7 @@ def test_a_folder_that_does_not_exist_has_no_stack(tmp_path: Path) -> None:
     assert read_state(DataFolder(tmp_path / "nothing")) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}'])
 def test_a_file_that_is_not_a_state_is_ignored(folder: DataFolder, text: str) -> None:
     folder.state.write_text(text)
     assert read_state(folder) is None

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1flintello/common/v1/reason.proto\x12\x12lintello.common.v1*\xb9\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n\x16REASON_UNAUTHENTICATED\x10\x02\x12\x14\n\x10REASON_FORBIDDEN\x10\x03\x12\x14\n\x10REASON_NOT_FOUND\x10\x04\x12\x1a\n\x16REASON_RUN_IN_PROGRESS\x10\x05\x12\x15\n\x11REASON_RUN_CLOSED\x10\x06\x12\x13\n\x0fREASON_ID_TAKEN\x10\x07\x12\x17\n\x13REASON_TREE_INVALID\x10\x08\x12\x14\n\x10REASON_TREE_FULL\x10\t\x12\x14\n\x10REASON_DATA_LOSS\x10\n\x12\x17\n\x13REASON_MODE_UNKNOWN\x10\x0b\x12\x14\n\x10REASON_TOO_LARGE\x10\x0c\x12\x16\n\x12REASON_UNAVAILABLE\x10\r\x12\x18\n\x14REASON_SHUTTING_DOWN\x10\x0e\x12\x13\n\x0fREASON_INTERNAL\x10\x0f\x12/\n+REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING\x10\x10\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1flintello/common/v1/reason.proto\x12\x12lintello.common.v1*\x92\x04\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x1b\n\x17REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n\x16REASON_UNAUTHENTICATED\x10\x02\x12\x14\n\x10REASON_FORBIDDEN\x10\x03\x12\x14\n\x10REASON_NOT_FOUND\x10\x04\x12\x1a\n\x16REASON_RUN_IN_PROGRESS\x10\x05\x12\x15\n\x11REASON_RUN_CLOSED\x10\x06\x12\x13\n\x0fREASON_ID_TAKEN\x10\x07\x12\x17\n\x13REASON_TREE_INVALID\x10\x08\x12\x14\n\x10REASON_TREE_FULL\x10\t\x12\x14\n\x10REASON_DATA_LOSS\x10\n\x12\x17\n\x13REASON_MODE_UNKNOWN\x10\x0b\x12\x14\n\x10REASON_TOO_LARGE\x10\x0c\x12\x16\n\x12REASON_UNAVAILABLE\x10\r\x12\x18\n\x14REASON_SHUTTING_DOWN\x10\x0e\x12\x13\n\x0fREASON_INTERNAL\x10\x0f\x12/\n+REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING\x10\x10\x12!\n\x1dREASON_IDEMPOTENCY_KEY_REUSED\x10\x11\x12\x19\n\x15REASON_SEQUENCE_AHEAD\x10\x12\x12\x19\n\x15REASON_EVENTS_EXPIRED\x10\x13\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,5 +32,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lintello.common.v1.reason_p
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REASON']._serialized_start=56
-  _globals['_REASON']._serialized_end=497
+  _globals['_REASON']._serialized_end=586
 # @@protoc_insertion_point(module_scope)

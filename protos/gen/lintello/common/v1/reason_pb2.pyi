@@ -56,6 +56,12 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """REASON_INTERNAL: a fault of ours; the message says nothing, the log has it under the request's id."""
     REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: _Reason.ValueType  # 16
     """REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: this subscription thinks when a question needs it, not on demand."""
+    REASON_IDEMPOTENCY_KEY_REUSED: _Reason.ValueType  # 17
+    """REASON_IDEMPOTENCY_KEY_REUSED: this idempotency key came with another request before."""
+    REASON_SEQUENCE_AHEAD: _Reason.ValueType  # 18
+    """REASON_SEQUENCE_AHEAD: the run has no event of this number yet."""
+    REASON_EVENTS_EXPIRED: _Reason.ValueType  # 19
+    """REASON_EVENTS_EXPIRED: the run ended too long ago for its events to be kept; its messages are in its conversation."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Reason says why a call was refused, for a program to branch on. It travels as
@@ -96,4 +102,10 @@ REASON_INTERNAL: Reason.ValueType  # 15
 """REASON_INTERNAL: a fault of ours; the message says nothing, the log has it under the request's id."""
 REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: Reason.ValueType  # 16
 """REASON_SUBSCRIPTION_FORBIDS_FORCED_THINKING: this subscription thinks when a question needs it, not on demand."""
+REASON_IDEMPOTENCY_KEY_REUSED: Reason.ValueType  # 17
+"""REASON_IDEMPOTENCY_KEY_REUSED: this idempotency key came with another request before."""
+REASON_SEQUENCE_AHEAD: Reason.ValueType  # 18
+"""REASON_SEQUENCE_AHEAD: the run has no event of this number yet."""
+REASON_EVENTS_EXPIRED: Reason.ValueType  # 19
+"""REASON_EVENTS_EXPIRED: the run ended too long ago for its events to be kept; its messages are in its conversation."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015

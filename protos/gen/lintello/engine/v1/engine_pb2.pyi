@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lintello.common.v1 import node_pb2 as _node_pb2
+from lintello.common.v1 import run_pb2 as _run_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -116,6 +117,7 @@ class ThinkRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     LOCALE_FIELD_NUMBER: _builtins.int
     ON_DISCONNECT_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     message: _builtins.str
     """message is the user's text, 1 byte to 256 KiB."""
     conversation_id: _builtins.str
@@ -132,6 +134,10 @@ class ThinkRequest(_message.Message):
     """locale is fr or en; empty: the service's default."""
     on_disconnect: Global___OnDisconnect.ValueType
     """on_disconnect says what becomes of the run when the caller goes away."""
+    idempotency_key: _builtins.str
+    """idempotency_key names this request, at most 200 printable ASCII characters; asked again, it is the same run.
+    Empty: none.
+    """
     def __init__(
         self,
         *,
@@ -143,10 +149,11 @@ class ThinkRequest(_message.Message):
         model: _builtins.str = ...,
         locale: _builtins.str = ...,
         on_disconnect: Global___OnDisconnect.ValueType = ...,
+        idempotency_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "parent_node_id", b"parent_node_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "conversation_id", b"conversation_id", "locale", b"locale", "message", b"message", "mode", b"mode", "model", b"model", "on_disconnect", b"on_disconnect", "parent_node_id", b"parent_node_id", "thinking", b"thinking"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "locale", b"locale", "message", b"message", "mode", b"mode", "model", b"model", "on_disconnect", b"on_disconnect", "parent_node_id", b"parent_node_id", "thinking", b"thinking"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__parent_node_id: _TypeAlias = _typing.Literal["parent_node_id"]  # noqa: Y015
     _WhichOneofArgType__parent_node_id: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id"]  # noqa: Y015
@@ -218,6 +225,114 @@ class StopRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StopRunResponse: _TypeAlias = StopRunResponse  # noqa: Y015
+
+@_typing.final
+class ListRunsRequest(_message.Message):
+    """ListRunsRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    ACTIVE_ONLY_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """page_size is 1 to 100; 0: 20."""
+    page_token: _builtins.str
+    """page_token is the next_page_token of the page before, or empty."""
+    conversation_id: _builtins.str
+    """conversation_id is a UUID: only this conversation's runs; empty: all."""
+    active_only: _builtins.bool
+    """active_only is true for those that go on only."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        active_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_only", b"active_only", "conversation_id", b"conversation_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRunsRequest: _TypeAlias = ListRunsRequest  # noqa: Y015
+
+@_typing.final
+class ListRunsResponse(_message.Message):
+    """ListRunsResponse carries a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """next_page_token asks for the next page; empty: this is the last."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Run]:
+        """runs are the page."""
+
+    def __init__(
+        self,
+        *,
+        runs: _abc.Iterable[Global___Run] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRunsResponse: _TypeAlias = ListRunsResponse  # noqa: Y015
+
+@_typing.final
+class Run(_message.Message):
+    """Run is one question on its way to an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    LAST_SEQ_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """run_id is a UUIDv7."""
+    conversation_id: _builtins.str
+    """conversation_id is the conversation it belongs to."""
+    status: _run_pb2.RunStatus.ValueType
+    """status is where it stands; one whose engine has fallen silent is PARTIAL."""
+    last_seq: _builtins.int
+    """last_seq is the number of its last event, as far as is known here."""
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """started_at is when it began."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """ended_at is when it ended; absent while it runs."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        status: _run_pb2.RunStatus.ValueType = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        last_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "ended_at", b"ended_at", "last_seq", b"last_seq", "run_id", b"run_id", "started_at", b"started_at", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Run: _TypeAlias = Run  # noqa: Y015
 
 @_typing.final
 class ThinkingEvent(_message.Message):

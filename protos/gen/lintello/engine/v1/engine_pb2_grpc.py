@@ -50,6 +50,11 @@ class EngineServiceStub:
                 request_serializer=lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunRequest.SerializeToString,
                 response_deserializer=lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunResponse.FromString,
                 _registered_method=True)
+        self.ListRuns = channel.unary_unary(
+                '/lintello.engine.v1.EngineService/ListRuns',
+                request_serializer=lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsRequest.SerializeToString,
+                response_deserializer=lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsResponse.FromString,
+                _registered_method=True)
         self.AssessComplexity = channel.unary_unary(
                 '/lintello.engine.v1.EngineService/AssessComplexity',
                 request_serializer=lintello_dot_engine_dot_v1_dot_engine__pb2.AssessComplexityRequest.SerializeToString,
@@ -63,13 +68,15 @@ class EngineServiceServicer:
 
     def Think(self, request, context):
         """Think starts a run and streams its events. The call may end before the run: see on_disconnect.
+        With an idempotency_key that came before, it streams the run that was started then.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchRun(self, request, context):
-        """WatchRun streams the events of a run of this process after a sequence number, those to come included.
+        """WatchRun streams the events of a run after a sequence number, those to come included, whichever process runs
+        it, and for an hour after its end. Fails with SEQUENCE_AHEAD or EVENTS_EXPIRED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -77,6 +84,13 @@ class EngineServiceServicer:
 
     def StopRun(self, request, context):
         """StopRun ends a run; what it has said is kept. Stopping one that has ended is the same answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRuns(self, request, context):
+        """ListRuns reads the caller's runs, the one that began last in front.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,6 +120,11 @@ def add_EngineServiceServicer_to_server(servicer, server):
                     servicer.StopRun,
                     request_deserializer=lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunRequest.FromString,
                     response_serializer=lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunResponse.SerializeToString,
+            ),
+            'ListRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRuns,
+                    request_deserializer=lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsRequest.FromString,
+                    response_serializer=lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsResponse.SerializeToString,
             ),
             'AssessComplexity': grpc.unary_unary_rpc_method_handler(
                     servicer.AssessComplexity,
@@ -195,6 +214,33 @@ class EngineService:
             '/lintello.engine.v1.EngineService/StopRun',
             lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunRequest.SerializeToString,
             lintello_dot_engine_dot_v1_dot_engine__pb2.StopRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.engine.v1.EngineService/ListRuns',
+            lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsRequest.SerializeToString,
+            lintello_dot_engine_dot_v1_dot_engine__pb2.ListRunsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,11 +17,17 @@ class EngineServiceStub:
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Think: _aio.UnaryStreamMultiCallable[_engine_pb2.ThinkRequest, _engine_pb2.ThinkingEvent]
-    """Think starts a run and streams its events. The call may end before the run: see on_disconnect."""
+    """Think starts a run and streams its events. The call may end before the run: see on_disconnect.
+    With an idempotency_key that came before, it streams the run that was started then.
+    """
     WatchRun: _aio.UnaryStreamMultiCallable[_engine_pb2.WatchRunRequest, _engine_pb2.ThinkingEvent]
-    """WatchRun streams the events of a run of this process after a sequence number, those to come included."""
+    """WatchRun streams the events of a run after a sequence number, those to come included, whichever process runs
+    it, and for an hour after its end. Fails with SEQUENCE_AHEAD or EVENTS_EXPIRED.
+    """
     StopRun: _aio.UnaryUnaryMultiCallable[_engine_pb2.StopRunRequest, _engine_pb2.StopRunResponse]
     """StopRun ends a run; what it has said is kept. Stopping one that has ended is the same answer."""
+    ListRuns: _aio.UnaryUnaryMultiCallable[_engine_pb2.ListRunsRequest, _engine_pb2.ListRunsResponse]
+    """ListRuns reads the caller's runs, the one that began last in front."""
     AssessComplexity: _aio.UnaryUnaryMultiCallable[_engine_pb2.AssessComplexityRequest, _engine_pb2.AssessComplexityResponse]
     """AssessComplexity says how complex a message is."""
 
@@ -34,7 +40,9 @@ class EngineServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _engine_pb2.ThinkRequest,
         context: _aio.ServicerContext[_engine_pb2.ThinkRequest, _abc.AsyncIterator[_engine_pb2.ThinkingEvent]],
     ) -> _abc.AsyncIterator[_engine_pb2.ThinkingEvent]:
-        """Think starts a run and streams its events. The call may end before the run: see on_disconnect."""
+        """Think starts a run and streams its events. The call may end before the run: see on_disconnect.
+        With an idempotency_key that came before, it streams the run that was started then.
+        """
 
     @_abc_1.abstractmethod
     def WatchRun(
@@ -42,7 +50,9 @@ class EngineServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _engine_pb2.WatchRunRequest,
         context: _aio.ServicerContext[_engine_pb2.WatchRunRequest, _abc.AsyncIterator[_engine_pb2.ThinkingEvent]],
     ) -> _abc.AsyncIterator[_engine_pb2.ThinkingEvent]:
-        """WatchRun streams the events of a run of this process after a sequence number, those to come included."""
+        """WatchRun streams the events of a run after a sequence number, those to come included, whichever process runs
+        it, and for an hour after its end. Fails with SEQUENCE_AHEAD or EVENTS_EXPIRED.
+        """
 
     @_abc_1.abstractmethod
     def StopRun(
@@ -51,6 +61,14 @@ class EngineServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_engine_pb2.StopRunRequest, _abc.Awaitable[_engine_pb2.StopRunResponse]],
     ) -> _abc.Awaitable[_engine_pb2.StopRunResponse]:
         """StopRun ends a run; what it has said is kept. Stopping one that has ended is the same answer."""
+
+    @_abc_1.abstractmethod
+    def ListRuns(
+        self,
+        request: _engine_pb2.ListRunsRequest,
+        context: _aio.ServicerContext[_engine_pb2.ListRunsRequest, _abc.Awaitable[_engine_pb2.ListRunsResponse]],
+    ) -> _abc.Awaitable[_engine_pb2.ListRunsResponse]:
+        """ListRuns reads the caller's runs, the one that began last in front."""
 
     @_abc_1.abstractmethod
     def AssessComplexity(

@@ -24,35 +24,40 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from lintello.common.v1 import run_pb2 as lintello_dot_common_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlintello/quota/v1/quota.proto\x12\x11lintello.quota.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\'\n\x13\x41\x63quireLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\xa0\x01\n\x14\x41\x63quireLeaseResponse\x12\x0f\n\x07granted\x18\x01 \x01(\x08\x12)\n\x06\x64\x65nial\x18\x02 \x01(\x0e\x32\x19.lintello.quota.v1.Denial\x12-\n\nexpires_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x05\x12\r\n\x05limit\x18\x05 \x01(\x05\"%\n\x11RenewLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"U\n\x12RenewLeaseResponse\x12-\n\nexpires_in\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08restored\x18\x02 \x01(\x08\"\'\n\x13ReleaseLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x16\n\x14ReleaseLeaseResponse\"\x18\n\x16GetEngineStatusRequest\"b\n\x17GetEngineStatusResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x05\x12\r\n\x05limit\x18\x02 \x01(\x05\x12(\n\x06leases\x18\x03 \x03(\x0b\x32\x18.lintello.quota.v1.Lease\"I\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*1\n\x06\x44\x65nial\x12\x16\n\x12\x44\x45NIAL_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x44\x45NIAL_BUSY\x10\x01\x32\x95\x03\n\x0cQuotaService\x12_\n\x0c\x41\x63quireLease\x12&.lintello.quota.v1.AcquireLeaseRequest\x1a\'.lintello.quota.v1.AcquireLeaseResponse\x12Y\n\nRenewLease\x12$.lintello.quota.v1.RenewLeaseRequest\x1a%.lintello.quota.v1.RenewLeaseResponse\x12_\n\x0cReleaseLease\x12&.lintello.quota.v1.ReleaseLeaseRequest\x1a\'.lintello.quota.v1.ReleaseLeaseResponse\x12h\n\x0fGetEngineStatus\x12).lintello.quota.v1.GetEngineStatusRequest\x1a*.lintello.quota.v1.GetEngineStatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlintello/quota/v1/quota.proto\x12\x11lintello.quota.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1clintello/common/v1/run.proto\"\'\n\x13\x41\x63quireLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\xa0\x01\n\x14\x41\x63quireLeaseResponse\x12\x0f\n\x07granted\x18\x01 \x01(\x08\x12)\n\x06\x64\x65nial\x18\x02 \x01(\x0e\x32\x19.lintello.quota.v1.Denial\x12-\n\nexpires_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x61\x63tive\x18\x04 \x01(\x05\x12\r\n\x05limit\x18\x05 \x01(\x05\"%\n\x11RenewLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"U\n\x12RenewLeaseResponse\x12-\n\nexpires_in\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08restored\x18\x02 \x01(\x08\"\'\n\x13ReleaseLeaseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x16\n\x14ReleaseLeaseResponse\"\x18\n\x16GetEngineStatusRequest\"b\n\x17GetEngineStatusResponse\x12\x0e\n\x06\x61\x63tive\x18\x01 \x01(\x05\x12\r\n\x05limit\x18\x02 \x01(\x05\x12(\n\x06leases\x18\x03 \x03(\x0b\x32\x18.lintello.quota.v1.Lease\"I\n\x05Lease\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbb\x02\n\x12RecordUsageRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12-\n\x06status\x18\x02 \x01(\x0e\x32\x1d.lintello.common.v1.RunStatus\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\x12\n\nnode_count\x18\x05 \x01(\x05\x12(\n\x05usage\x18\x06 \x03(\x0b\x32\x19.lintello.common.v1.Usage\x12\x10\n\x08\x63ost_eur\x18\x07 \x01(\x01\x12\x11\n\tfallbacks\x18\x08 \x01(\x05\x12\x0f\n\x07retries\x18\t \x01(\x05\x12\x0f\n\x07partial\x18\n \x01(\x08\x12\x13\n\x0b\x64uration_ms\x18\x0b \x01(\x03\x12.\n\nstarted_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\'\n\x13RecordUsageResponse\x12\x10\n\x08recorded\x18\x01 \x01(\x08*1\n\x06\x44\x65nial\x12\x16\n\x12\x44\x45NIAL_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x44\x45NIAL_BUSY\x10\x01\x32\xf3\x03\n\x0cQuotaService\x12_\n\x0c\x41\x63quireLease\x12&.lintello.quota.v1.AcquireLeaseRequest\x1a\'.lintello.quota.v1.AcquireLeaseResponse\x12Y\n\nRenewLease\x12$.lintello.quota.v1.RenewLeaseRequest\x1a%.lintello.quota.v1.RenewLeaseResponse\x12_\n\x0cReleaseLease\x12&.lintello.quota.v1.ReleaseLeaseRequest\x1a\'.lintello.quota.v1.ReleaseLeaseResponse\x12\\\n\x0bRecordUsage\x12%.lintello.quota.v1.RecordUsageRequest\x1a&.lintello.quota.v1.RecordUsageResponse\x12h\n\x0fGetEngineStatus\x12).lintello.quota.v1.GetEngineStatusRequest\x1a*.lintello.quota.v1.GetEngineStatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lintello.quota.v1.quota_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DENIAL']._serialized_start=713
-  _globals['_DENIAL']._serialized_end=762
-  _globals['_ACQUIRELEASEREQUEST']._serialized_start=117
-  _globals['_ACQUIRELEASEREQUEST']._serialized_end=156
-  _globals['_ACQUIRELEASERESPONSE']._serialized_start=159
-  _globals['_ACQUIRELEASERESPONSE']._serialized_end=319
-  _globals['_RENEWLEASEREQUEST']._serialized_start=321
-  _globals['_RENEWLEASEREQUEST']._serialized_end=358
-  _globals['_RENEWLEASERESPONSE']._serialized_start=360
-  _globals['_RENEWLEASERESPONSE']._serialized_end=445
-  _globals['_RELEASELEASEREQUEST']._serialized_start=447
-  _globals['_RELEASELEASEREQUEST']._serialized_end=486
-  _globals['_RELEASELEASERESPONSE']._serialized_start=488
-  _globals['_RELEASELEASERESPONSE']._serialized_end=510
-  _globals['_GETENGINESTATUSREQUEST']._serialized_start=512
-  _globals['_GETENGINESTATUSREQUEST']._serialized_end=536
-  _globals['_GETENGINESTATUSRESPONSE']._serialized_start=538
-  _globals['_GETENGINESTATUSRESPONSE']._serialized_end=636
-  _globals['_LEASE']._serialized_start=638
-  _globals['_LEASE']._serialized_end=711
-  _globals['_QUOTASERVICE']._serialized_start=765
-  _globals['_QUOTASERVICE']._serialized_end=1170
+  _globals['_DENIAL']._serialized_start=1102
+  _globals['_DENIAL']._serialized_end=1151
+  _globals['_ACQUIRELEASEREQUEST']._serialized_start=147
+  _globals['_ACQUIRELEASEREQUEST']._serialized_end=186
+  _globals['_ACQUIRELEASERESPONSE']._serialized_start=189
+  _globals['_ACQUIRELEASERESPONSE']._serialized_end=349
+  _globals['_RENEWLEASEREQUEST']._serialized_start=351
+  _globals['_RENEWLEASEREQUEST']._serialized_end=388
+  _globals['_RENEWLEASERESPONSE']._serialized_start=390
+  _globals['_RENEWLEASERESPONSE']._serialized_end=475
+  _globals['_RELEASELEASEREQUEST']._serialized_start=477
+  _globals['_RELEASELEASEREQUEST']._serialized_end=516
+  _globals['_RELEASELEASERESPONSE']._serialized_start=518
+  _globals['_RELEASELEASERESPONSE']._serialized_end=540
+  _globals['_GETENGINESTATUSREQUEST']._serialized_start=542
+  _globals['_GETENGINESTATUSREQUEST']._serialized_end=566
+  _globals['_GETENGINESTATUSRESPONSE']._serialized_start=568
+  _globals['_GETENGINESTATUSRESPONSE']._serialized_end=666
+  _globals['_LEASE']._serialized_start=668
+  _globals['_LEASE']._serialized_end=741
+  _globals['_RECORDUSAGEREQUEST']._serialized_start=744
+  _globals['_RECORDUSAGEREQUEST']._serialized_end=1059
+  _globals['_RECORDUSAGERESPONSE']._serialized_start=1061
+  _globals['_RECORDUSAGERESPONSE']._serialized_end=1100
+  _globals['_QUOTASERVICE']._serialized_start=1154
+  _globals['_QUOTASERVICE']._serialized_end=1653
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from lintello.common.v1 import run_pb2 as _run_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -268,3 +269,95 @@ class Lease(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Lease: _TypeAlias = Lease  # noqa: Y015
+
+@_typing.final
+class RecordUsageRequest(_message.Message):
+    """RecordUsageRequest is one row of the books."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    NODE_COUNT_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    COST_EUR_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
+    DURATION_MS_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """run_id is the run (a UUID)."""
+    status: _run_pb2.RunStatus.ValueType
+    """status is how it ended: any but RUNNING."""
+    mode: _builtins.str
+    """mode is the slug of the mode it ran in, or empty."""
+    schema: _builtins.str
+    """schema is chain, tree or refine; empty for a classic answer."""
+    node_count: _builtins.int
+    """node_count is the number of nodes it made."""
+    cost_eur: _builtins.float
+    """cost_eur is what its calls cost in euros."""
+    fallbacks: _builtins.int
+    """fallbacks is how many of its calls another model served than the one that should have."""
+    retries: _builtins.int
+    """retries is how many of its calls were tried again."""
+    partial: _builtins.bool
+    """partial is true when it didn't end whole."""
+    duration_ms: _builtins.int
+    """duration_ms is how long it took."""
+    @_builtins.property
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Usage]:
+        """usage is what it used, by model."""
+
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """started_at is when it began."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        status: _run_pb2.RunStatus.ValueType = ...,
+        mode: _builtins.str = ...,
+        schema: _builtins.str = ...,
+        node_count: _builtins.int = ...,
+        usage: _abc.Iterable[_run_pb2.Usage] | None = ...,
+        cost_eur: _builtins.float = ...,
+        fallbacks: _builtins.int = ...,
+        retries: _builtins.int = ...,
+        partial: _builtins.bool = ...,
+        duration_ms: _builtins.int = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost_eur", b"cost_eur", "duration_ms", b"duration_ms", "fallbacks", b"fallbacks", "mode", b"mode", "node_count", b"node_count", "partial", b"partial", "retries", b"retries", "run_id", b"run_id", "schema", b"schema", "started_at", b"started_at", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordUsageRequest: _TypeAlias = RecordUsageRequest  # noqa: Y015
+
+@_typing.final
+class RecordUsageResponse(_message.Message):
+    """RecordUsageResponse says whether it was new."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDED_FIELD_NUMBER: _builtins.int
+    recorded: _builtins.bool
+    """recorded is false when this run was in the books already."""
+    def __init__(
+        self,
+        *,
+        recorded: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["recorded", b"recorded"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordUsageResponse: _TypeAlias = RecordUsageResponse  # noqa: Y015

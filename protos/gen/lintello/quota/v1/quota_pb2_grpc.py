@@ -50,6 +50,11 @@ class QuotaServiceStub:
                 request_serializer=lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseRequest.SerializeToString,
                 response_deserializer=lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseResponse.FromString,
                 _registered_method=True)
+        self.RecordUsage = channel.unary_unary(
+                '/lintello.quota.v1.QuotaService/RecordUsage',
+                request_serializer=lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageRequest.SerializeToString,
+                response_deserializer=lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageResponse.FromString,
+                _registered_method=True)
         self.GetEngineStatus = channel.unary_unary(
                 '/lintello.quota.v1.QuotaService/GetEngineStatus',
                 request_serializer=lintello_dot_quota_dot_v1_dot_quota__pb2.GetEngineStatusRequest.SerializeToString,
@@ -84,6 +89,14 @@ class QuotaServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordUsage(self, request, context):
+        """RecordUsage notes what a run used, once: the same run again changes nothing. Whose run it is, and which
+        subscription they have, is told by the token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetEngineStatus(self, request, context):
         """GetEngineStatus says how many slots there are and how many are taken.
         """
@@ -108,6 +121,11 @@ def add_QuotaServiceServicer_to_server(servicer, server):
                     servicer.ReleaseLease,
                     request_deserializer=lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseRequest.FromString,
                     response_serializer=lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseResponse.SerializeToString,
+            ),
+            'RecordUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordUsage,
+                    request_deserializer=lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageRequest.FromString,
+                    response_serializer=lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageResponse.SerializeToString,
             ),
             'GetEngineStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.GetEngineStatus,
@@ -197,6 +215,33 @@ class QuotaService:
             '/lintello.quota.v1.QuotaService/ReleaseLease',
             lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseRequest.SerializeToString,
             lintello_dot_quota_dot_v1_dot_quota__pb2.ReleaseLeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.quota.v1.QuotaService/RecordUsage',
+            lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageRequest.SerializeToString,
+            lintello_dot_quota_dot_v1_dot_quota__pb2.RecordUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -26,6 +26,10 @@ class QuotaServiceStub:
     """
     ReleaseLease: _aio.UnaryUnaryMultiCallable[_quota_pb2.ReleaseLeaseRequest, _quota_pb2.ReleaseLeaseResponse]
     """ReleaseLease gives a slot back. Releasing twice, or what has expired, is the same answer."""
+    RecordUsage: _aio.UnaryUnaryMultiCallable[_quota_pb2.RecordUsageRequest, _quota_pb2.RecordUsageResponse]
+    """RecordUsage notes what a run used, once: the same run again changes nothing. Whose run it is, and which
+    subscription they have, is told by the token.
+    """
     GetEngineStatus: _aio.UnaryUnaryMultiCallable[_quota_pb2.GetEngineStatusRequest, _quota_pb2.GetEngineStatusResponse]
     """GetEngineStatus says how many slots there are and how many are taken."""
 
@@ -59,6 +63,16 @@ class QuotaServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_quota_pb2.ReleaseLeaseRequest, _abc.Awaitable[_quota_pb2.ReleaseLeaseResponse]],
     ) -> _abc.Awaitable[_quota_pb2.ReleaseLeaseResponse]:
         """ReleaseLease gives a slot back. Releasing twice, or what has expired, is the same answer."""
+
+    @_abc_1.abstractmethod
+    def RecordUsage(
+        self,
+        request: _quota_pb2.RecordUsageRequest,
+        context: _aio.ServicerContext[_quota_pb2.RecordUsageRequest, _abc.Awaitable[_quota_pb2.RecordUsageResponse]],
+    ) -> _abc.Awaitable[_quota_pb2.RecordUsageResponse]:
+        """RecordUsage notes what a run used, once: the same run again changes nothing. Whose run it is, and which
+        subscription they have, is told by the token.
+        """
 
     @_abc_1.abstractmethod
     def GetEngineStatus(

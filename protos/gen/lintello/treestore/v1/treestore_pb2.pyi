@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from lintello.common.v1 import node_pb2 as _node_pb2
+from lintello.common.v1 import run_pb2 as _run_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -68,42 +69,6 @@ MODE_SOURCE_USER: ModeSource.ValueType  # 1
 MODE_SOURCE_DETECTED: ModeSource.ValueType  # 2
 """MODE_SOURCE_DETECTED: it was detected; the next message may change it."""
 Global___ModeSource: _TypeAlias = ModeSource  # noqa: Y015
-
-class _RunStatus:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _RunStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStatus.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    RUN_STATUS_UNSPECIFIED: _RunStatus.ValueType  # 0
-    """RUN_STATUS_UNSPECIFIED is never sent."""
-    RUN_STATUS_RUNNING: _RunStatus.ValueType  # 1
-    """RUN_STATUS_RUNNING: it goes on."""
-    RUN_STATUS_DONE: _RunStatus.ValueType  # 2
-    """RUN_STATUS_DONE: it ended with a whole answer."""
-    RUN_STATUS_PARTIAL: _RunStatus.ValueType  # 3
-    """RUN_STATUS_PARTIAL: it ended with what there was."""
-    RUN_STATUS_STOPPED: _RunStatus.ValueType  # 4
-    """RUN_STATUS_STOPPED: the user stopped it."""
-    RUN_STATUS_FAILED: _RunStatus.ValueType  # 5
-    """RUN_STATUS_FAILED: it ended without an answer."""
-
-class RunStatus(_RunStatus, metaclass=_RunStatusEnumTypeWrapper):
-    """RunStatus is where a run stands."""
-
-RUN_STATUS_UNSPECIFIED: RunStatus.ValueType  # 0
-"""RUN_STATUS_UNSPECIFIED is never sent."""
-RUN_STATUS_RUNNING: RunStatus.ValueType  # 1
-"""RUN_STATUS_RUNNING: it goes on."""
-RUN_STATUS_DONE: RunStatus.ValueType  # 2
-"""RUN_STATUS_DONE: it ended with a whole answer."""
-RUN_STATUS_PARTIAL: RunStatus.ValueType  # 3
-"""RUN_STATUS_PARTIAL: it ended with what there was."""
-RUN_STATUS_STOPPED: RunStatus.ValueType  # 4
-"""RUN_STATUS_STOPPED: the user stopped it."""
-RUN_STATUS_FAILED: RunStatus.ValueType  # 5
-"""RUN_STATUS_FAILED: it ended without an answer."""
-Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 @_typing.final
 class Conversation(_message.Message):
@@ -218,40 +183,6 @@ class Message(_message.Message):
 Global___Message: _TypeAlias = Message  # noqa: Y015
 
 @_typing.final
-class Usage(_message.Message):
-    """Usage is what a run cost, by model."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MODEL_FIELD_NUMBER: _builtins.int
-    INPUT_TOKENS_FIELD_NUMBER: _builtins.int
-    OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
-    ESTIMATED_FIELD_NUMBER: _builtins.int
-    model: _builtins.str
-    """model is the name of the model that served."""
-    input_tokens: _builtins.int
-    """input_tokens were read."""
-    output_tokens: _builtins.int
-    """output_tokens were written."""
-    estimated: _builtins.bool
-    """estimated is true when the provider didn't say and the numbers are estimates."""
-    def __init__(
-        self,
-        *,
-        model: _builtins.str = ...,
-        input_tokens: _builtins.int = ...,
-        output_tokens: _builtins.int = ...,
-        estimated: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimated", b"estimated", "input_tokens", b"input_tokens", "model", b"model", "output_tokens", b"output_tokens"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Usage: _TypeAlias = Usage  # noqa: Y015
-
-@_typing.final
 class RunDetails(_message.Message):
     """RunDetails is what a reload shows of a run besides its nodes. Sealed at rest."""
 
@@ -264,6 +195,9 @@ class RunDetails(_message.Message):
     DURATION_MS_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     COST_EUR_FIELD_NUMBER: _builtins.int
+    NODE_COUNT_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
     schema: _builtins.str
     """schema is chain, tree or refine; empty for a classic answer."""
     mode: _builtins.str
@@ -278,6 +212,12 @@ class RunDetails(_message.Message):
     """degraded says why a think became a classic answer (busy, killed, quota, unavailable, failed), or is empty."""
     cost_eur: _builtins.float
     """cost_eur is the cost of all its calls in euros."""
+    node_count: _builtins.int
+    """node_count is the number of nodes it made."""
+    fallbacks: _builtins.int
+    """fallbacks is how many of its calls another model served than the one that should have."""
+    retries: _builtins.int
+    """retries is how many of its calls were tried again."""
     def __init__(
         self,
         *,
@@ -288,10 +228,13 @@ class RunDetails(_message.Message):
         duration_ms: _builtins.int = ...,
         degraded: _builtins.str = ...,
         cost_eur: _builtins.float = ...,
+        node_count: _builtins.int = ...,
+        fallbacks: _builtins.int = ...,
+        retries: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["complexity", b"complexity", "cost_eur", b"cost_eur", "degraded", b"degraded", "display_template", b"display_template", "duration_ms", b"duration_ms", "mode", b"mode", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["complexity", b"complexity", "cost_eur", b"cost_eur", "degraded", b"degraded", "display_template", b"display_template", "duration_ms", b"duration_ms", "fallbacks", b"fallbacks", "mode", b"mode", "node_count", b"node_count", "retries", b"retries", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -314,11 +257,15 @@ class Run(_message.Message):
     HEARTBEAT_AT_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ENDED_AT_FIELD_NUMBER: _builtins.int
+    ANSWER_ID_FIELD_NUMBER: _builtins.int
+    ANSWER_NODE_ID_FIELD_NUMBER: _builtins.int
+    LAST_SEQ_FIELD_NUMBER: _builtins.int
+    ABANDONED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """run_id is a UUIDv7."""
     conversation_id: _builtins.str
     """conversation_id is the conversation it belongs to."""
-    status: Global___RunStatus.ValueType
+    status: _run_pb2.RunStatus.ValueType
     """status is where it stands."""
     partial: _builtins.bool
     """partial is true when it ended other than done, its heartbeat is stale, or a step failed on the way."""
@@ -326,12 +273,20 @@ class Run(_message.Message):
     """message_id is the user's message."""
     parent_node_id: _builtins.str
     """parent_node_id is the node it started from, or empty at the root."""
+    answer_id: _builtins.str
+    """answer_id is the answer's message, or empty when there is none."""
+    answer_node_id: _builtins.str
+    """answer_node_id is the answer's node, or empty when there is none."""
+    last_seq: _builtins.int
+    """last_seq is the number of its last event, as far as its engine has said: exact once it has ended by itself."""
+    abandoned: _builtins.bool
+    """abandoned is true when it was closed because its heartbeat was stale, not by its engine."""
     @_builtins.property
     def details(self) -> Global___RunDetails:
         """details is what a reload shows."""
 
     @_builtins.property
-    def usage(self) -> _containers.RepeatedCompositeFieldContainer[Global___Usage]:
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Usage]:
         """usage is what it cost, by model."""
 
     @_builtins.property
@@ -351,19 +306,23 @@ class Run(_message.Message):
         *,
         run_id: _builtins.str = ...,
         conversation_id: _builtins.str = ...,
-        status: Global___RunStatus.ValueType = ...,
+        status: _run_pb2.RunStatus.ValueType = ...,
         partial: _builtins.bool = ...,
         message_id: _builtins.str = ...,
         parent_node_id: _builtins.str = ...,
         details: Global___RunDetails | None = ...,
-        usage: _abc.Iterable[Global___Usage] | None = ...,
+        usage: _abc.Iterable[_run_pb2.Usage] | None = ...,
         heartbeat_at: _timestamp_pb2.Timestamp | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         ended_at: _timestamp_pb2.Timestamp | None = ...,
+        answer_id: _builtins.str = ...,
+        answer_node_id: _builtins.str = ...,
+        last_seq: _builtins.int = ...,
+        abandoned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "details", b"details", "ended_at", b"ended_at", "heartbeat_at", b"heartbeat_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created_at", b"created_at", "details", b"details", "ended_at", b"ended_at", "heartbeat_at", b"heartbeat_at", "message_id", b"message_id", "parent_node_id", b"parent_node_id", "partial", b"partial", "run_id", b"run_id", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "answer_id", b"answer_id", "answer_node_id", b"answer_node_id", "conversation_id", b"conversation_id", "created_at", b"created_at", "details", b"details", "ended_at", b"ended_at", "heartbeat_at", b"heartbeat_at", "last_seq", b"last_seq", "message_id", b"message_id", "parent_node_id", b"parent_node_id", "partial", b"partial", "run_id", b"run_id", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -710,6 +669,9 @@ class GetRunResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_FIELD_NUMBER: _builtins.int
+    EVENT_KEY_FIELD_NUMBER: _builtins.int
+    event_key: _builtins.bytes
+    """event_key seals the run's events (32 bytes); for services only, empty when the gateway asks."""
     @_builtins.property
     def run(self) -> Global___Run:
         """run is the one asked for."""
@@ -718,14 +680,77 @@ class GetRunResponse(_message.Message):
         self,
         *,
         run: Global___Run | None = ...,
+        event_key: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_key", b"event_key", "run", b"run"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRunResponse: _TypeAlias = GetRunResponse  # noqa: Y015
+
+@_typing.final
+class ListRunsRequest(_message.Message):
+    """ListRunsRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    ACTIVE_ONLY_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """page_size is 1 to 100; 0: 20."""
+    page_token: _builtins.str
+    """page_token is the next_page_token of the page before, or empty."""
+    conversation_id: _builtins.str
+    """conversation_id is a UUID: only this conversation's runs; empty: all."""
+    active_only: _builtins.bool
+    """active_only is true for those that go on only."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        conversation_id: _builtins.str = ...,
+        active_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_only", b"active_only", "conversation_id", b"conversation_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRunsRequest: _TypeAlias = ListRunsRequest  # noqa: Y015
+
+@_typing.final
+class ListRunsResponse(_message.Message):
+    """ListRunsResponse carries a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """next_page_token asks for the next page; empty: this is the last."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Run]:
+        """runs are the page."""
+
+    def __init__(
+        self,
+        *,
+        runs: _abc.Iterable[Global___Run] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRunsResponse: _TypeAlias = ListRunsResponse  # noqa: Y015
 
 @_typing.final
 class StartRunRequest(_message.Message):
@@ -740,6 +765,9 @@ class StartRunRequest(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     TITLE_FIELD_NUMBER: _builtins.int
     PARENT_NODE_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """run_id is a UUIDv7 chosen by the caller."""
     message_id: _builtins.str
@@ -754,6 +782,12 @@ class StartRunRequest(_message.Message):
     """title is for a new conversation, at most 200 characters."""
     parent_node_id: _builtins.str
     """parent_node_id is the node to continue; absent: the active one; present and empty: the root."""
+    idempotency_key: _builtins.str
+    """idempotency_key is the user's name for this request, at most 200 printable ASCII characters; empty: none."""
+    request_hash: _builtins.bytes
+    """request_hash is the SHA-256 of the request the key came with (32 bytes); empty without a key."""
+    subscription: _builtins.str
+    """subscription is the user's, for the books."""
     def __init__(
         self,
         *,
@@ -764,10 +798,13 @@ class StartRunRequest(_message.Message):
         message: _builtins.str = ...,
         title: _builtins.str = ...,
         parent_node_id: _builtins.str | None = ...,
+        idempotency_key: _builtins.str = ...,
+        request_hash: _builtins.bytes = ...,
+        subscription: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "parent_node_id", b"parent_node_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "conversation_id", b"conversation_id", "message", b"message", "message_id", b"message_id", "new_conversation", b"new_conversation", "parent_node_id", b"parent_node_id", "run_id", b"run_id", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "message", b"message", "message_id", b"message_id", "new_conversation", b"new_conversation", "parent_node_id", b"parent_node_id", "request_hash", b"request_hash", "run_id", b"run_id", "subscription", b"subscription", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__parent_node_id: _TypeAlias = _typing.Literal["parent_node_id"]  # noqa: Y015
     _WhichOneofArgType__parent_node_id: _TypeAlias = _typing.Literal["_parent_node_id", b"_parent_node_id"]  # noqa: Y015
@@ -783,6 +820,9 @@ class StartRunResponse(_message.Message):
 
     RUN_FIELD_NUMBER: _builtins.int
     CONVERSATION_FIELD_NUMBER: _builtins.int
+    EVENT_KEY_FIELD_NUMBER: _builtins.int
+    event_key: _builtins.bytes
+    """event_key seals the run's events (32 bytes)."""
     @_builtins.property
     def run(self) -> Global___Run:
         """run is the ledger's entry; its parent_node_id is the node to continue."""
@@ -796,10 +836,11 @@ class StartRunResponse(_message.Message):
         *,
         run: Global___Run | None = ...,
         conversation: Global___Conversation | None = ...,
+        event_key: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "run", b"run"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "run", b"run"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "event_key", b"event_key", "run", b"run"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -808,6 +849,54 @@ Global___StartRunResponse: _TypeAlias = StartRunResponse  # noqa: Y015
 @_typing.final
 class HeartbeatRequest(_message.Message):
     """HeartbeatRequest says that a run is alive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    LAST_SEQ_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """run_id is a UUID."""
+    last_seq: _builtins.int
+    """last_seq is the number of its last event."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        last_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["last_seq", b"last_seq", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatRequest: _TypeAlias = HeartbeatRequest  # noqa: Y015
+
+@_typing.final
+class HeartbeatResponse(_message.Message):
+    """HeartbeatResponse says what the run shall do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STOP_REQUESTED_FIELD_NUMBER: _builtins.int
+    stop_requested: _builtins.bool
+    """stop_requested is true when the user wants it to end."""
+    def __init__(
+        self,
+        *,
+        stop_requested: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stop_requested", b"stop_requested"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatResponse: _TypeAlias = HeartbeatResponse  # noqa: Y015
+
+@_typing.final
+class RequestStopRequest(_message.Message):
+    """RequestStopRequest names a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -825,11 +914,11 @@ class HeartbeatRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HeartbeatRequest: _TypeAlias = HeartbeatRequest  # noqa: Y015
+Global___RequestStopRequest: _TypeAlias = RequestStopRequest  # noqa: Y015
 
 @_typing.final
-class HeartbeatResponse(_message.Message):
-    """HeartbeatResponse is empty."""
+class RequestStopResponse(_message.Message):
+    """RequestStopResponse is empty: the run has ended or will be told."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -842,7 +931,7 @@ class HeartbeatResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___HeartbeatResponse: _TypeAlias = HeartbeatResponse  # noqa: Y015
+Global___RequestStopResponse: _TypeAlias = RequestStopResponse  # noqa: Y015
 
 @_typing.final
 class FinishRunRequest(_message.Message):
@@ -862,9 +951,10 @@ class FinishRunRequest(_message.Message):
     MODE_FIELD_NUMBER: _builtins.int
     MODE_SOURCE_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    LAST_SEQ_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """run_id is a UUID."""
-    status: Global___RunStatus.ValueType
+    status: _run_pb2.RunStatus.ValueType
     """status is how it ended: any but RUNNING."""
     partial: _builtins.bool
     """partial is true when a step failed on the way; implied by every status but DONE."""
@@ -880,12 +970,14 @@ class FinishRunRequest(_message.Message):
     """mode_source says who chose that mode."""
     model: _builtins.str
     """model is the name of the model that wrote the answer."""
+    last_seq: _builtins.int
+    """last_seq is the number of its last event, done."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[_node_pb2.Node]:
         """nodes are stored with it: those not yet appended and the answer's own, whose message_id is the answer's."""
 
     @_builtins.property
-    def usage(self) -> _containers.RepeatedCompositeFieldContainer[Global___Usage]:
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Usage]:
         """usage is what the run cost, by model."""
 
     @_builtins.property
@@ -896,21 +988,22 @@ class FinishRunRequest(_message.Message):
         self,
         *,
         run_id: _builtins.str = ...,
-        status: Global___RunStatus.ValueType = ...,
+        status: _run_pb2.RunStatus.ValueType = ...,
         partial: _builtins.bool = ...,
         message_id: _builtins.str = ...,
         content: _builtins.str = ...,
         nodes: _abc.Iterable[_node_pb2.Node] | None = ...,
         active_node_id: _builtins.str = ...,
-        usage: _abc.Iterable[Global___Usage] | None = ...,
+        usage: _abc.Iterable[_run_pb2.Usage] | None = ...,
         details: Global___RunDetails | None = ...,
         mode: _builtins.str = ...,
         mode_source: Global___ModeSource.ValueType = ...,
         model: _builtins.str = ...,
+        last_seq: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["details", b"details"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_node_id", b"active_node_id", "content", b"content", "details", b"details", "message_id", b"message_id", "mode", b"mode", "mode_source", b"mode_source", "model", b"model", "nodes", b"nodes", "partial", b"partial", "run_id", b"run_id", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_node_id", b"active_node_id", "content", b"content", "details", b"details", "last_seq", b"last_seq", "message_id", b"message_id", "mode", b"mode", "mode_source", b"mode_source", "model", b"model", "nodes", b"nodes", "partial", b"partial", "run_id", b"run_id", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -939,6 +1032,123 @@ class FinishRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FinishRunResponse: _TypeAlias = FinishRunResponse  # noqa: Y015
+
+@_typing.final
+class ListUnsettledRunsRequest(_message.Message):
+    """ListUnsettledRunsRequest asks for some of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """page_size is 1 to 200; 0: 50."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnsettledRunsRequest: _TypeAlias = ListUnsettledRunsRequest  # noqa: Y015
+
+@_typing.final
+class UnsettledRun(_message.Message):
+    """UnsettledRun is a run whose usage isn't recorded yet."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
+    """owner is the user it belongs to."""
+    subscription: _builtins.str
+    """subscription is the owner's when it began."""
+    @_builtins.property
+    def run(self) -> Global___Run:
+        """run is the ledger's entry. Of one that was abandoned, the usage is that of the nodes it had stored, estimated."""
+
+    def __init__(
+        self,
+        *,
+        run: Global___Run | None = ...,
+        owner: _builtins.str = ...,
+        subscription: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner", "run", b"run", "subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnsettledRun: _TypeAlias = UnsettledRun  # noqa: Y015
+
+@_typing.final
+class ListUnsettledRunsResponse(_message.Message):
+    """ListUnsettledRunsResponse carries them; those that aren't in it come again once these are settled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnsettledRun]:
+        """runs are the oldest of them."""
+
+    def __init__(
+        self,
+        *,
+        runs: _abc.Iterable[Global___UnsettledRun] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnsettledRunsResponse: _TypeAlias = ListUnsettledRunsResponse  # noqa: Y015
+
+@_typing.final
+class SettleRunRequest(_message.Message):
+    """SettleRunRequest names a run of the caller's."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """run_id is a UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleRunRequest: _TypeAlias = SettleRunRequest  # noqa: Y015
+
+@_typing.final
+class SettleRunResponse(_message.Message):
+    """SettleRunResponse is empty: after it the run is settled."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SettleRunResponse: _TypeAlias = SettleRunResponse  # noqa: Y015
 
 @_typing.final
 class GetTreeRequest(_message.Message):

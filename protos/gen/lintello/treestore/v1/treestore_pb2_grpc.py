@@ -71,6 +71,11 @@ class TreeStoreServiceStub:
                 request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.GetRunRequest.SerializeToString,
                 response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.GetRunResponse.FromString,
                 _registered_method=True)
+        self.ListRuns = channel.unary_unary(
+                '/lintello.treestore.v1.TreeStoreService/ListRuns',
+                request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsRequest.SerializeToString,
+                response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsResponse.FromString,
+                _registered_method=True)
         self.StartRun = channel.unary_unary(
                 '/lintello.treestore.v1.TreeStoreService/StartRun',
                 request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.StartRunRequest.SerializeToString,
@@ -81,10 +86,25 @@ class TreeStoreServiceStub:
                 request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.HeartbeatRequest.SerializeToString,
                 response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.HeartbeatResponse.FromString,
                 _registered_method=True)
+        self.RequestStop = channel.unary_unary(
+                '/lintello.treestore.v1.TreeStoreService/RequestStop',
+                request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopRequest.SerializeToString,
+                response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopResponse.FromString,
+                _registered_method=True)
         self.FinishRun = channel.unary_unary(
                 '/lintello.treestore.v1.TreeStoreService/FinishRun',
                 request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunRequest.SerializeToString,
                 response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunResponse.FromString,
+                _registered_method=True)
+        self.ListUnsettledRuns = channel.unary_unary(
+                '/lintello.treestore.v1.TreeStoreService/ListUnsettledRuns',
+                request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsRequest.SerializeToString,
+                response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsResponse.FromString,
+                _registered_method=True)
+        self.SettleRun = channel.unary_unary(
+                '/lintello.treestore.v1.TreeStoreService/SettleRun',
+                request_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunRequest.SerializeToString,
+                response_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunResponse.FromString,
                 _registered_method=True)
         self.GetTree = channel.unary_unary(
                 '/lintello.treestore.v1.TreeStoreService/GetTree',
@@ -157,10 +177,19 @@ class TreeStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListRuns(self, request, context):
+        """ListRuns reads the owner's runs, the one that began last in front.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StartRun(self, request, context):
         """StartRun stores the user's message and the run in one transaction, with the conversation if it is new.
-        Repeating it with the same run_id is the same answer. Fails with RUN_IN_PROGRESS while the conversation
-        has another active run; one whose heartbeat is stale is closed first.
+        Repeating it with the same run_id is the same answer. With an idempotency_key that came before, the run that
+        was started then is the answer, and nothing is stored; with another request_hash IDEMPOTENCY_KEY_REUSED.
+        Fails with RUN_IN_PROGRESS while the conversation has another active run; one whose heartbeat is stale is
+        closed first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,9 +202,32 @@ class TreeStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RequestStop(self, request, context):
+        """RequestStop notes that the user wants a run to end; its next heartbeat tells its engine. Asking again, or of a
+        run that has ended, is the same answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FinishRun(self, request, context):
         """FinishRun stores the answer, its node, the active node, the status and the usage in one transaction.
         Repeating it is the same answer; on a run closed by somebody else it fails with RUN_CLOSED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUnsettledRuns(self, request, context):
+        """ListUnsettledRuns closes the runs of all owners whose heartbeat is stale, as partial, and reads the runs that
+        have ended and whose usage isn't recorded yet, the one that ended first in front.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SettleRun(self, request, context):
+        """SettleRun notes that the usage of a run that has ended is recorded. Repeating it is the same answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,6 +293,11 @@ def add_TreeStoreServiceServicer_to_server(servicer, server):
                     request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.GetRunRequest.FromString,
                     response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.GetRunResponse.SerializeToString,
             ),
+            'ListRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRuns,
+                    request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsRequest.FromString,
+                    response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsResponse.SerializeToString,
+            ),
             'StartRun': grpc.unary_unary_rpc_method_handler(
                     servicer.StartRun,
                     request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.StartRunRequest.FromString,
@@ -251,10 +308,25 @@ def add_TreeStoreServiceServicer_to_server(servicer, server):
                     request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.HeartbeatRequest.FromString,
                     response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.HeartbeatResponse.SerializeToString,
             ),
+            'RequestStop': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestStop,
+                    request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopRequest.FromString,
+                    response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopResponse.SerializeToString,
+            ),
             'FinishRun': grpc.unary_unary_rpc_method_handler(
                     servicer.FinishRun,
                     request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunRequest.FromString,
                     response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunResponse.SerializeToString,
+            ),
+            'ListUnsettledRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnsettledRuns,
+                    request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsRequest.FromString,
+                    response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsResponse.SerializeToString,
+            ),
+            'SettleRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.SettleRun,
+                    request_deserializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunRequest.FromString,
+                    response_serializer=lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunResponse.SerializeToString,
             ),
             'GetTree': grpc.unary_unary_rpc_method_handler(
                     servicer.GetTree,
@@ -474,6 +546,33 @@ class TreeStoreService:
             _registered_method=True)
 
     @staticmethod
+    def ListRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.treestore.v1.TreeStoreService/ListRuns',
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsRequest.SerializeToString,
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def StartRun(request,
             target,
             options=(),
@@ -528,6 +627,33 @@ class TreeStoreService:
             _registered_method=True)
 
     @staticmethod
+    def RequestStop(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.treestore.v1.TreeStoreService/RequestStop',
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopRequest.SerializeToString,
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.RequestStopResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def FinishRun(request,
             target,
             options=(),
@@ -544,6 +670,60 @@ class TreeStoreService:
             '/lintello.treestore.v1.TreeStoreService/FinishRun',
             lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunRequest.SerializeToString,
             lintello_dot_treestore_dot_v1_dot_treestore__pb2.FinishRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUnsettledRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.treestore.v1.TreeStoreService/ListUnsettledRuns',
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsRequest.SerializeToString,
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.ListUnsettledRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SettleRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lintello.treestore.v1.TreeStoreService/SettleRun',
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunRequest.SerializeToString,
+            lintello_dot_treestore_dot_v1_dot_treestore__pb2.SettleRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,17 +32,31 @@ class TreeStoreServiceStub:
     """ListMessages reads a conversation's messages in order, each with what its run left."""
     GetRun: _aio.UnaryUnaryMultiCallable[_treestore_pb2.GetRunRequest, _treestore_pb2.GetRunResponse]
     """GetRun reads one run of the ledger."""
+    ListRuns: _aio.UnaryUnaryMultiCallable[_treestore_pb2.ListRunsRequest, _treestore_pb2.ListRunsResponse]
+    """ListRuns reads the owner's runs, the one that began last in front."""
     StartRun: _aio.UnaryUnaryMultiCallable[_treestore_pb2.StartRunRequest, _treestore_pb2.StartRunResponse]
     """StartRun stores the user's message and the run in one transaction, with the conversation if it is new.
-    Repeating it with the same run_id is the same answer. Fails with RUN_IN_PROGRESS while the conversation
-    has another active run; one whose heartbeat is stale is closed first.
+    Repeating it with the same run_id is the same answer. With an idempotency_key that came before, the run that
+    was started then is the answer, and nothing is stored; with another request_hash IDEMPOTENCY_KEY_REUSED.
+    Fails with RUN_IN_PROGRESS while the conversation has another active run; one whose heartbeat is stale is
+    closed first.
     """
     Heartbeat: _aio.UnaryUnaryMultiCallable[_treestore_pb2.HeartbeatRequest, _treestore_pb2.HeartbeatResponse]
     """Heartbeat says that a run is alive. Fails with RUN_CLOSED when it has been closed meanwhile."""
+    RequestStop: _aio.UnaryUnaryMultiCallable[_treestore_pb2.RequestStopRequest, _treestore_pb2.RequestStopResponse]
+    """RequestStop notes that the user wants a run to end; its next heartbeat tells its engine. Asking again, or of a
+    run that has ended, is the same answer.
+    """
     FinishRun: _aio.UnaryUnaryMultiCallable[_treestore_pb2.FinishRunRequest, _treestore_pb2.FinishRunResponse]
     """FinishRun stores the answer, its node, the active node, the status and the usage in one transaction.
     Repeating it is the same answer; on a run closed by somebody else it fails with RUN_CLOSED.
     """
+    ListUnsettledRuns: _aio.UnaryUnaryMultiCallable[_treestore_pb2.ListUnsettledRunsRequest, _treestore_pb2.ListUnsettledRunsResponse]
+    """ListUnsettledRuns closes the runs of all owners whose heartbeat is stale, as partial, and reads the runs that
+    have ended and whose usage isn't recorded yet, the one that ended first in front.
+    """
+    SettleRun: _aio.UnaryUnaryMultiCallable[_treestore_pb2.SettleRunRequest, _treestore_pb2.SettleRunResponse]
+    """SettleRun notes that the usage of a run that has ended is recorded. Repeating it is the same answer."""
     GetTree: _aio.UnaryUnaryMultiCallable[_treestore_pb2.GetTreeRequest, _treestore_pb2.GetTreeResponse]
     """GetTree reads the whole thought tree of a conversation."""
     GetLineage: _aio.UnaryUnaryMultiCallable[_treestore_pb2.GetLineageRequest, _treestore_pb2.GetLineageResponse]
@@ -114,14 +128,24 @@ class TreeStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         """GetRun reads one run of the ledger."""
 
     @_abc_1.abstractmethod
+    def ListRuns(
+        self,
+        request: _treestore_pb2.ListRunsRequest,
+        context: _aio.ServicerContext[_treestore_pb2.ListRunsRequest, _abc.Awaitable[_treestore_pb2.ListRunsResponse]],
+    ) -> _abc.Awaitable[_treestore_pb2.ListRunsResponse]:
+        """ListRuns reads the owner's runs, the one that began last in front."""
+
+    @_abc_1.abstractmethod
     def StartRun(
         self,
         request: _treestore_pb2.StartRunRequest,
         context: _aio.ServicerContext[_treestore_pb2.StartRunRequest, _abc.Awaitable[_treestore_pb2.StartRunResponse]],
     ) -> _abc.Awaitable[_treestore_pb2.StartRunResponse]:
         """StartRun stores the user's message and the run in one transaction, with the conversation if it is new.
-        Repeating it with the same run_id is the same answer. Fails with RUN_IN_PROGRESS while the conversation
-        has another active run; one whose heartbeat is stale is closed first.
+        Repeating it with the same run_id is the same answer. With an idempotency_key that came before, the run that
+        was started then is the answer, and nothing is stored; with another request_hash IDEMPOTENCY_KEY_REUSED.
+        Fails with RUN_IN_PROGRESS while the conversation has another active run; one whose heartbeat is stale is
+        closed first.
         """
 
     @_abc_1.abstractmethod
@@ -133,6 +157,16 @@ class TreeStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         """Heartbeat says that a run is alive. Fails with RUN_CLOSED when it has been closed meanwhile."""
 
     @_abc_1.abstractmethod
+    def RequestStop(
+        self,
+        request: _treestore_pb2.RequestStopRequest,
+        context: _aio.ServicerContext[_treestore_pb2.RequestStopRequest, _abc.Awaitable[_treestore_pb2.RequestStopResponse]],
+    ) -> _abc.Awaitable[_treestore_pb2.RequestStopResponse]:
+        """RequestStop notes that the user wants a run to end; its next heartbeat tells its engine. Asking again, or of a
+        run that has ended, is the same answer.
+        """
+
+    @_abc_1.abstractmethod
     def FinishRun(
         self,
         request: _treestore_pb2.FinishRunRequest,
@@ -141,6 +175,24 @@ class TreeStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         """FinishRun stores the answer, its node, the active node, the status and the usage in one transaction.
         Repeating it is the same answer; on a run closed by somebody else it fails with RUN_CLOSED.
         """
+
+    @_abc_1.abstractmethod
+    def ListUnsettledRuns(
+        self,
+        request: _treestore_pb2.ListUnsettledRunsRequest,
+        context: _aio.ServicerContext[_treestore_pb2.ListUnsettledRunsRequest, _abc.Awaitable[_treestore_pb2.ListUnsettledRunsResponse]],
+    ) -> _abc.Awaitable[_treestore_pb2.ListUnsettledRunsResponse]:
+        """ListUnsettledRuns closes the runs of all owners whose heartbeat is stale, as partial, and reads the runs that
+        have ended and whose usage isn't recorded yet, the one that ended first in front.
+        """
+
+    @_abc_1.abstractmethod
+    def SettleRun(
+        self,
+        request: _treestore_pb2.SettleRunRequest,
+        context: _aio.ServicerContext[_treestore_pb2.SettleRunRequest, _abc.Awaitable[_treestore_pb2.SettleRunResponse]],
+    ) -> _abc.Awaitable[_treestore_pb2.SettleRunResponse]:
+        """SettleRun notes that the usage of a run that has ended is recorded. Repeating it is the same answer."""
 
     @_abc_1.abstractmethod
     def GetTree(
