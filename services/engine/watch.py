@@ -11,7 +11,7 @@ import grpc
 from kit.errors import RemoteError
 from kit.identity import Caller
 from services.engine.domain import RunRecord
-from services.engine.events import Done, Numbered, Trouble
+from services.engine.events import Content, Done, Numbered, Trouble
 from services.engine.labels import Labels
 from services.engine.ports import Replay, ReplayAway, ReplayBehind, ReplayClosed, Store, StoreAway
 from services.engine.runs import Runs
@@ -26,6 +26,8 @@ AWAY_SECONDS = 10.0
 """How long a replay log that is away is waited for."""
 LAST_SECONDS = 3.0
 """How long the last events of a run that has ended are waited for: its process may be trying to write them."""
+UNWRITTEN_EVENTS = 8
+"""More events than a process says before it writes them to the replay log, while that is there."""
 KEPT = timedelta(hours=1)
 """How long after its end the events of a run can be read."""
 
@@ -157,7 +159,7 @@ class _Elsewhere:
         ended_at = self._record.ended_at
         if ended_at is not None and datetime.now(UTC) - ended_at > KEPT and not await self._read(0, 1):
             raise EventsExpired("the run's events are kept no more")
-        return self._last_words()
+        return self._last_words(self._place)
 
     async def _ask(self) -> None:
         """Ask the ledger how the run is. While it is away, what it said last stands."""
@@ -186,18 +188,36 @@ class _Elsewhere:
 
     async def _close(self) -> list[Numbered]:
         """The end of a run whose process died, in the replay log too, so that every reader gets the same one."""
-        words = self._last_words()
-        try:
-            await self._replay.append(self._record.run_id, self._record.event_key, words)
-        except ReplayClosed:
-            # Another reader was faster.
-            pass
-        except (ReplayAway, ReplayBehind):
-            # This reader has more than the log, or there is none.
-            return words
-        return await self._read(self._place) or words
+        place = self._place
+        while True:
+            try:
+                await self._replay.append(self._record.run_id, self._record.event_key, self._closing(place))
+            except ReplayBehind as behind:
+                # This reader was told more than was written down.
+                place = behind.last_seq
+                continue
+            except (ReplayClosed, ReplayAway):
+                # Another reader was faster, or there is no log.
+                pass
+            # Nothing left: this reader is ahead of the end, too. It is told the end by a number of its own.
+            return await self._read_if_there() or self._last_words(self._place)
 
-    def _last_words(self) -> list[Numbered]:
+    def _closing(self, place: int) -> list[Numbered]:
+        """The end after event number `place`, behind as many empty pieces as the process may have said and not written.
+
+        Whoever heard those gets the end from where they are, once, and without a gap.
+        """
+        now = datetime.now(UTC)
+        empty = [Numbered(place + number, now, Content("")) for number in range(1, UNWRITTEN_EVENTS + 1)]
+        return [*empty, *self._last_words(place + UNWRITTEN_EVENTS)]
+
+    async def _read_if_there(self) -> list[Numbered]:
+        try:
+            return await self._replay.read(self._record.run_id, self._record.event_key, self._place)
+        except ReplayAway:
+            return []
+
+    def _last_words(self, place: int) -> list[Numbered]:
         record, now = self._record, datetime.now(UTC)
         lost = record.status in ("done", "stopped")
         code = "events_lost" if lost else "interrupted"
@@ -213,4 +233,4 @@ class _Elsewhere:
             partial=record.partial,
             degraded=record.details.degraded,
         )
-        return [Numbered(self._place + 1, now, trouble), Numbered(self._place + 2, now, done)]
+        return [Numbered(place + 1, now, trouble), Numbered(place + 2, now, done)]

@@ -36,7 +36,7 @@ WORK = "Une étape de réflexion.\n\n" + "Ce qu'un modèle en écrit d'ordinaire
 DOUBTS = '{"satisfied": false, "summary": "deux points", "weaknesses": ["les taux sont supposés", "rien sur la durée"]}'
 CALLS = 5
 """Of one think: a plan of two steps, each of the steps, the critique, the synthesis."""
-SYNTHESIS_CHUNKS = 50
+SYNTHESIS_CHUNKS = 300
 
 
 async def throughput(model: Model, stack: Product, streams: int) -> Figure:

@@ -81,27 +81,6 @@ async def test_a_model_that_refuses_every_try_leaves_the_question_and_says_so(us
     assert question["content"] == "Bonjour"
 
 
-async def test_a_hang_in_the_middle_of_the_answer_keeps_what_came(user: User, trial: TrialServer) -> None:
-    trial.set_faults([rule(1, "synthesize", hang="middle")])
-    events = await user.ask(HARD, mode="recherche")
-    assert types(events)[-3:] == ["thinking_completed", "error", "done"]
-    done = first(events, "done")
-    assert (done["partial"], done["thinking"]) == (True, True)
-    _, answer = (await user.get(f"/api/conversations/{done['conversation_id']}/messages"))["items"]
-    assert answer["content"] == answer_in(events)
-    assert answer["partial"] is True
-
-
-@pytest.mark.parametrize("action", [{"error_in_200": True}, {"broken_frame": True}, {"cut": "before"}])
-async def test_an_error_dressed_as_success_is_never_an_empty_answer(
-    user: User, trial: TrialServer, action: dict[str, object]
-) -> None:
-    trial.set_faults([rule(99, "conversation", **action)])
-    events = await user.ask("Bonjour")
-    assert first(events, "error")
-    assert first(events, "done")["partial"] is True
-
-
 async def test_reasoning_tags_reach_neither_the_user_nor_a_later_prompt(user: User, trial: TrialServer) -> None:
     hidden = "<think>a secret thought</think>"
     trial.set_faults(

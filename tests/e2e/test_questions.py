@@ -1,7 +1,5 @@
 """A question travels the whole way: gateway, engine, model, treestore, quota, all real processes."""
 
-import asyncio
-import time
 from collections.abc import Callable
 from uuid import UUID
 
@@ -118,60 +116,6 @@ async def test_a_deleted_conversation_is_gone_and_deleting_it_again_is_the_same_
     first_time, second_time = await user.http.delete(path), await user.http.delete(path)
     assert (first_time.status_code, first_time.content) == (second_time.status_code, second_time.content) == (204, b"")
     assert (await user.http.get(path)).status_code == 404
-
-
-async def test_a_second_question_at_once_in_one_conversation_is_refused(user: User, trial: TrialServer) -> None:
-    done = first(await user.ask("Bonjour"), "done")
-    trial.set_faults([{"match": {}, "times": 1, "action": {"hang": "before"}}])
-    async with user.stream("Encore", conversation_id=done["conversation_id"]) as events:
-        started = await anext(events)
-        second = await user.http.post(
-            "/api/chat", json={"message": "Moi aussi", "conversation_id": done["conversation_id"]}
-        )
-        assert second.status_code == 409
-        assert second.json()["reason"] == "RUN_IN_PROGRESS"
-        assert (await user.http.delete(f"/api/runs/{started['run_id']}")).status_code == 204
-        assert [event async for event in events][-1]["type"] == "done"
-
-
-@pytest.mark.parametrize("role", ["decompose", "synthesize"])
-async def test_a_stop_closes_the_models_socket_within_a_second_and_counts_what_was_used(
-    user: User, trial: TrialServer, role: str
-) -> None:
-    trial.set_faults([{"match": {"role": role}, "times": 1, "action": {"hang": "middle"}}])
-    async with user.stream(HARD, mode="recherche") as events:
-        started = await anext(events)
-        while not any(call.role == role for call in trial.calls):
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.2)
-        asked = time.monotonic()
-        assert (await user.http.delete(f"/api/runs/{started['run_id']}")).status_code == 204
-        rest = [event async for event in events]
-    call = next(call for call in trial.calls if call.role == role)
-    assert call.aborted
-    assert call.aborted_at is not None
-    assert call.aborted_at - asked < 1
-    done = rest[-1]
-    assert (done["type"], done["partial"]) == ("done", True)
-    assert done["tokens_used"] > 0
-    kept = await user.get(f"/api/conversations/{started['conversation_id']}/messages")
-    assert [message["content"] for message in kept["items"][1:]] == ([answer_in(rest)] if role == "synthesize" else [])
-    again = await user.http.delete(f"/api/runs/{started['run_id']}")
-    assert again.status_code == 204
-
-
-async def test_a_client_that_goes_away_finds_the_whole_answer_when_it_comes_back(
-    user: User, trial: TrialServer
-) -> None:
-    trial.set_faults([{"match": {"role": "synthesize"}, "times": 1, "action": {"delay_ms": 300}}])
-    async with user.stream(HARD, mode="recherche") as events:
-        started = await anext(events)
-    path = f"/api/conversations/{started['conversation_id']}/messages"
-    async with asyncio.timeout(15):
-        while len(items := (await user.get(path))["items"]) < 2:
-            await asyncio.sleep(0.1)
-    assert items[1]["partial"] is False
-    assert items[1]["content"]
 
 
 async def test_modes_and_me_say_what_the_page_needs(user: User) -> None:

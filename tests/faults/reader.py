@@ -13,6 +13,7 @@ Until = Callable[[Event], bool]
 
 TRIES_SECONDS = 60.0
 """How long a client goes on trying to get in; a restarted gateway takes less."""
+HEARD_SECONDS = 15.0
 AWAY = (502, 503, 504)
 RETRY_SECONDS = 0.2
 
@@ -47,6 +48,12 @@ class Reader:
     def answer(self) -> str:
         """The answer as far as it has come."""
         return answer_in(self.events)
+
+    async def heard(self, what: Until) -> None:
+        """Wait until an event has come, of those another task reads. Raises TimeoutError."""
+        async with asyncio.timeout(HEARD_SECONDS):
+            while not any(what(event) for event in self.events):
+                await asyncio.sleep(0.01)
 
     async def ask(self, message: str, *, until: Until | None = None, key: str = "", **fields: object) -> None:
         """Ask, under one idempotency key however often it takes; then read to the end, or leave after an event."""

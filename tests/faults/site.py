@@ -14,6 +14,7 @@ import grpc
 import httpx
 import psutil
 from lintello.quota.v1 import quota_pb2, quota_pb2_grpc
+from redis.asyncio import Redis
 
 from cli.local.folder import DataFolder
 from cli.local.keys import read_keys
@@ -35,6 +36,7 @@ from tests.servers.embedded import embedded_postgres, embedded_valkey
 SECRET = "a secret that is long enough for signing tokens in tests"
 IDLE_SECONDS, TIMEOUT_SECONDS = 3, 20
 """How long the model may be silent within a stream, and before one or for a whole answer."""
+LEASES = "lintello:{thinks}:leases"
 BOOKED_SECONDS = 30.0
 """By the engine that ran it at once, by a janitor within its next rounds."""
 DEMO = Caller(user="demo", subscription="lintello", roles=frozenset({"admin"}))
@@ -109,8 +111,13 @@ class Site:
                     return calls[-1]
                 await asyncio.sleep(0.01)
 
+    async def holds_slot(self, run_id: str) -> bool:
+        """Whether a run holds a slot of the thinks, asked of Valkey itself."""
+        async with Redis.from_url(self.valkey.url) as redis:
+            return await redis.zscore(LEASES, run_id) is not None
+
     async def slots_taken(self) -> int:
-        """How many thinks hold a slot."""
+        """How many thinks hold a slot, by the quota service."""
         async with grpc.aio.insecure_channel(self.stack.grpc_addresses("quota")[0]) as channel:
             status = await quota_pb2_grpc.QuotaServiceStub(channel).GetEngineStatus(
                 quota_pb2.GetEngineStatusRequest(), metadata=self.metadata("quota")
@@ -124,6 +131,11 @@ class Site:
             return [dict(row) for row in await connection.fetch(query, *values)]
         finally:
             await connection.close()
+
+    async def recorded(self, run_id: str) -> int:
+        """How many events of a run are in its replay log, asked of Valkey itself, not through the proxy."""
+        async with Redis.from_url(self.valkey.url) as redis:
+            return int(await redis.xlen(f"lintello:run:{{{run_id}}}"))
 
     async def usage(self) -> dict[str, Usage]:
         """The books, by run. A run that stands in them twice can't be: they say so themselves."""

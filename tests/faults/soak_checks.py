@@ -55,23 +55,35 @@ async def check_readers(questions: Iterable[Question], report: Report) -> None:
             order = not reader.events or reader.events[0]["type"] == "run_started"
             report.expect("order", order, f"{question.kind}, run {question.run_id}: it doesn't begin with run_started")
         ended = [reader.events for reader in question.readers if reader.done]
-        same = all(_agree(events, ended[0]) for events in ended)
-        report.expect("readers", same, f"{question.kind}, run {question.run_id}: two readers saw different events")
+        for events in ended[1:]:
+            difference = _difference(events, ended[0])
+            report.expect("readers", not difference, f"{question.kind}, run {question.run_id}: {difference}")
 
 
-def _agree(one: list[Event], other: list[Event]) -> bool:
-    """Whether two readers saw the same.
+def _difference(one: list[Event], other: list[Event]) -> str:
+    """Where two readers saw different things; empty: nowhere.
 
     When an engine dies, one may have seen more than was written down: then both see the same as far as both see it,
     and each is told that the run was interrupted.
     """
-    if one == other:
-        return True
     ends = [[(event["type"], event.get("code")) for event in events[-2:]] for events in (one, other)]
-    if ends != [[("error", "interrupted"), ("done", None)]] * 2:
-        return False
-    common = min(len(one), len(other)) - 2
-    return one[:common] == other[:common]
+    interrupted = ends == [[("error", "interrupted"), ("done", None)]] * 2
+    if interrupted:
+        one, other = _said(one), _said(other)
+    common = min(len(one), len(other))
+    if one[:common] == other[:common] and (interrupted or len(one) == len(other)):
+        return ""
+    place = next((place for place in range(common) if one[place] != other[place]), common)
+    tails = " / ".join(str([event["type"] for event in events[place:][:4]]) for events in (one, other))
+    return f"two readers saw different events from {place + 1} on: {tails}"
+
+
+def _said(events: list[Event]) -> list[Event]:
+    """What a run whose engine died said before its end was told in its place."""
+    said = events[:-2]
+    while said and said[-1]["type"] == "content" and not said[-1]["content"]:
+        said = said[:-1]
+    return said
 
 
 async def check_messages(site: Site, questions: Iterable[Question], report: Report) -> None:
@@ -87,10 +99,14 @@ async def check_messages(site: Site, questions: Iterable[Question], report: Repo
             "user messages", len(asked) == 1, f"run {question.run_id}: its question is there {len(asked)} times"
         )
         reader = question.readers[0]
-        if not reader.done or any(event.get("code") == "not_saved" for event in reader.events):
+        codes = {event.get("code") for event in reader.events}
+        if not reader.done or "not_saved" in codes:
             continue
         kept = [message["content"] for message in messages if message["id"] == reader.events[-1]["message_id"]]
         said = [reader.answer] if reader.events[-1]["message_id"] else []
+        if "events_lost" in codes:
+            # The end of the answer didn't reach this reader, who was told that it is in the conversation.
+            kept = [content[: len(reader.answer)] for content in kept]
         report.expect("answers", kept == said, f"run {question.run_id}: what is kept isn't what was said")
 
 

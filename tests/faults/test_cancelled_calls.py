@@ -44,7 +44,6 @@ async def test_five_hundred_cancelled_calls_leave_the_next_hundred_unharmed(site
     assert site.trial.connections <= 2 * AT_ONCE
     services = [*site.processes.replicas("treestore"), *site.processes.replicas("quota")]
     assert await site.database_connections() <= DATABASE_CONNECTIONS * len(services)
-    assert await site.slots_taken() == 0
     stuck = await site.sql("SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")
     assert stuck == []
 

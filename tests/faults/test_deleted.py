@@ -40,7 +40,7 @@ async def deleted(site: Site) -> Deleted:
 
 async def run_over(deleted: Deleted) -> None:
     async with asyncio.timeout(ENDS_SECONDS):
-        while deleted.call.ended_at is None or await deleted.site.slots_taken():
+        while deleted.call.ended_at is None or await deleted.site.holds_slot(deleted.reader.run_id):
             await asyncio.sleep(0.1)
 
 

@@ -64,9 +64,8 @@ async def open_streams(site: Site) -> tuple[list[Stream], list[asyncio.Task[None
     )
     streams = [Stream(site.reader(gateway=number % len(site.gateways))) for number in range(STREAMS)]
     tasks = [asyncio.create_task(stream.run()) for stream in streams]
-    async with asyncio.timeout(15):
-        while not all(any(event["type"] == "content" for event in stream.reader.events) for stream in streams):
-            await asyncio.sleep(0.01)
+    for stream in streams:
+        await stream.reader.heard(is_type("content"))
     return streams, tasks
 
 
@@ -122,9 +121,7 @@ async def test_a_run_that_was_drained_can_be_read_again_from_its_beginning(site:
     reader = site.reader()
     asking = asyncio.create_task(reader.ask("Bonjour", thinking="off"))
     engine = site.engine_of(await site.call_of("conversation"))
-    async with asyncio.timeout(10):
-        while not any(is_type("content")(event) for event in reader.events):
-            await asyncio.sleep(0.01)
+    await reader.heard(is_type("content"))
     stopped = site.processes.terminate(engine)
     await asking
     await site.processes.back(engine, instead_of=stopped)

@@ -52,13 +52,12 @@ async def aftermath(sites: Sites, request: pytest.FixtureRequest) -> AsyncIterat
     reader = site.reader()
     asking = asyncio.create_task(reader.ask(HARD, mode="recherche"))
     call = await site.call_of("execute", 2)
-    async with asyncio.timeout(5):
-        while not any(started(3)(event) for event in reader.events):
-            await asyncio.sleep(0.01)
+    await reader.heard(started(3))
+    assert await site.holds_slot(reader.run_id)
     killed_at = time.monotonic()
     site.processes.kill(site.engine_of(call))
     async with asyncio.timeout(SLOT_SECONDS + 15):
-        while not await site.processes.is_healthy("quota") or await site.slots_taken() > 0:
+        while await site.holds_slot(reader.run_id):
             await asyncio.sleep(0.2)
     slot_seconds = time.monotonic() - killed_at
     async with asyncio.timeout(30):

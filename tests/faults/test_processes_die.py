@@ -44,6 +44,27 @@ async def test_a_gateway_that_is_told_to_stop_leaves_the_end_to_the_run(site: Si
     assert [event["partial"] for event in reader.events if event["type"] == "done"] == [False]
 
 
+@pytest.mark.parametrize("waits", ["for a whole answer", "for the next event"])
+@with_one_or_slowly_two
+async def test_who_waits_at_a_gateway_that_stops_is_told_to_try_again(site: Site, waits: str) -> None:
+    site.trial.set_faults([{"match": {"role": "conversation"}, "times": 9, "action": {"hang": "before"}}])
+    gateway = site.gateways[0]
+    if waits == "for a whole answer":
+        waiting = asyncio.create_task(gateway.post("/api/chat", json={"message": "Bonjour"}))
+        await site.call_of("conversation")
+    else:
+        reader = site.reader()
+        await reader.ask("Bonjour", thinking="off", until=is_type("run_started"))
+        seen = {"Last-Event-ID": str(reader.seq)}
+        waiting = asyncio.create_task(gateway.get(f"/api/runs/{reader.run_id}/events", headers=seen))
+        await asyncio.sleep(0.5)
+    stopped = site.processes.terminate("gateway")
+    answer = await waiting
+    await site.processes.back("gateway", instead_of=stopped)
+    assert answer.status_code == 503
+    assert answer.json()["reason"] == "SHUTTING_DOWN"
+
+
 @with_two
 async def test_a_frozen_gateway_holds_up_nobody_who_turns_to_the_other(site: Site) -> None:
     speak_slowly(site, seconds=2)

