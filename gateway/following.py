@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import grpc
 from lintello.engine.v1 import engine_pb2 as pb
@@ -47,13 +48,21 @@ class Following:
         self._events = self._follow(after)
         self._first: asyncio.Task[pb.ThinkingEvent | None] | None = None
 
-    async def is_over(self, seconds: float) -> bool:
+    async def is_over(self, seconds: float, closing: asyncio.Event | None = None) -> bool:
         """Whether the run has ended with nothing after the number; at most so many seconds are waited to know.
 
-        To be asked once, before anything else. No event is lost by it. Raises RemoteError.
+        To be asked once, before anything else. No event is lost by it. When `closing` is set it isn't waited any more.
+        Raises RemoteError.
         """
         self._first = asyncio.create_task(self._anext())
-        await asyncio.wait({self._first}, timeout=seconds)
+        waited: set[asyncio.Task[Any]] = {self._first}
+        if closing is not None:
+            waited.add(asyncio.create_task(closing.wait()))
+        try:
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for other in waited - {self._first}:
+                other.cancel()
         return self._first.done() and self._first.result() is None
 
     def __aiter__(self) -> "Following":

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from gateway.bodies import CleanRoute
 from gateway.following import Following
+from gateway.problems import Refused
 from gateway.routes.asking import REFUSALS, ByKey, think_request
 from gateway.routes.common import EVENTS, AsCaller, Cursor, Limit, ToServices, json_answer, page, refusals
 from gateway.run_shapes import Question, RunBegun, Runs
@@ -91,13 +92,15 @@ async def follow_run(
     ] = None,
 ) -> Response:
     """The events of a run after one that was seen, those to come included, as server-sent events."""
+    state = request.app.state
     events = clients.watch(run_id, int(seen or last_event_id or 0), caller)
     async with AsyncExitStack() as unless_streamed:
         unless_streamed.push_async_callback(events.aclose)
-        if await events.is_over(FIRST_SECONDS):
+        if await events.is_over(FIRST_SECONDS, state.closing):
             return Response(status_code=204)
+        if state.closing.is_set():
+            raise Refused("SHUTTING_DOWN")
         unless_streamed.pop_all()
-    state = request.app.state
     return EventStream(events, state.closing, state.metrics)
 
 

@@ -14,7 +14,7 @@ from kit.ids import new_id
 from services.engine.adapters.replay import RedisReplay
 from services.treestore.tables import MIGRATIONS, SCHEMA
 from tests.integration.engine.log import Log
-from tests.integration.treestore.conftest import new_database
+from tests.servers.database import new_database
 from tests.servers.embedded import embedded_valkey
 from tests.servers.identity import Keys, keys
 from tests.servers.process import ServiceProcess, running

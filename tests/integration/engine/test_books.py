@@ -16,7 +16,7 @@ from services.engine.domain import Details, Ending, ModelUsage
 from services.engine.ports import QuotaAway, RunUsage
 from services.engine.wire import run_usage_to_wire
 from services.quota.tables import MIGRATIONS, SCHEMA
-from tests.integration.treestore.conftest import new_database
+from tests.servers.database import new_database
 from tests.servers.identity import Keys
 from tests.servers.process import ServiceProcess, running
 

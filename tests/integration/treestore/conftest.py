@@ -5,7 +5,6 @@ import base64
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import grpc
@@ -22,22 +21,10 @@ from services.treestore.servicer import ACCESS, RPC_SERVICE, Servicer
 from services.treestore.store import Store
 from services.treestore.tables import MIGRATIONS, SCHEMA
 from tests.integration.treestore.client import Client
+from tests.servers.database import new_database
 from tests.servers.identity import Keys, keys
 
 ENCRYPTION_KEYS = f"k1:{base64.b64encode(secrets.token_bytes(32)).decode()}"
-
-
-@asynccontextmanager
-async def new_database(server: str) -> AsyncIterator[str]:
-    """An empty database on a server, dropped afterwards."""
-    name = f"treestore_{secrets.token_hex(8)}"
-    connection = await asyncpg.connect(server)
-    try:
-        await connection.execute(f'CREATE DATABASE "{name}"')
-        yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-        await connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-    finally:
-        await connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from tests.integration.treestore.client import Client, node
-from tests.integration.treestore.conftest import ENCRYPTION_KEYS, new_database
+from tests.integration.treestore.client import Client, new_id, node
+from tests.integration.treestore.client import refused as refused_call
+from tests.integration.treestore.conftest import ENCRYPTION_KEYS
+from tests.servers.database import new_database
 from tests.servers.identity import Keys
 from tests.servers.process import ServiceProcess, refused, running
 
@@ -42,6 +44,8 @@ async def test_a_question_travels_to_its_answer_and_no_word_of_it_to_the_log(
         await client.append(started.run.run_id, node("n1", content="canari-journal"))
         await client.answer(started.run.run_id, "n2", "n1", content="canari-journal")
         assert len((await client.tree(started.conversation.conversation_id)).nodes) == 2
+        # One that is refused is told in the log: by then what went before could be there too.
+        assert await refused_call(client.tree(new_id())) == "NOT_FOUND"
     finally:
         await client.close()
     async with asyncio.timeout(10):

@@ -8,8 +8,8 @@ from kit.identity import Caller
 from services.engine import watch
 from services.engine.domain import Ending
 from services.engine.events import Content, Done, Numbered, Trouble
-from services.engine.run import Run
-from tests.unit.engine.fakes import CALLER, House, ScriptedModel, events, hanging, killed, over
+from tests.unit.engine.conftest import Ended
+from tests.unit.engine.fakes import CALLER, House, hanging, killed, over
 
 BOB = Caller("bob", "lintello", frozenset(), "gateway")
 
@@ -18,22 +18,6 @@ def last(found: list[Numbered]) -> Done:
     event = found[-1].event
     assert isinstance(event, Done)
     return event
-
-
-@pytest.fixture
-async def house() -> House:
-    return House(ScriptedModel(hang="end"))
-
-
-@pytest.fixture
-async def ended() -> tuple[House, Run, list[Numbered]]:
-    house = House()
-    run = await house.start("Bonjour")
-    await events(run)
-    return house, run, run.log.since(0, 100)
-
-
-Ended = tuple[House, Run, list[Numbered]]
 
 
 async def test_a_run_of_this_process_is_read_from_memory_without_asking_anybody(house: House) -> None:

@@ -8,29 +8,13 @@ from kit.errors import RemoteError
 from kit.identity import Caller
 from services.engine import runs
 from services.engine.domain import Ending
-from services.engine.events import Done, Numbered
+from services.engine.events import Done
 from services.engine.ports import ReplayAway, StoreAway
-from services.engine.run import Run
 from services.engine.watch import EventsExpired, SequenceAhead
-from tests.unit.engine.fakes import House, ScriptedModel, events, hanging, over
+from tests.unit.engine.conftest import Ended
+from tests.unit.engine.fakes import House, hanging, over
 
 BOB = Caller("bob", "lintello", frozenset(), "gateway")
-
-
-@pytest.fixture
-async def house() -> House:
-    return House(ScriptedModel(hang="end"))
-
-
-@pytest.fixture
-async def ended() -> tuple[House, Run, list[Numbered]]:
-    house = House()
-    run = await house.start("Bonjour")
-    await events(run)
-    return house, run, run.log.since(0, 100)
-
-
-Ended = tuple[House, Run, list[Numbered]]
 
 
 async def test_a_run_of_somebody_else_is_as_one_that_is_not_there(house: House) -> None:
