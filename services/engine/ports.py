@@ -129,7 +129,7 @@ class Quota(Protocol):
     """Who may think, and how many at once."""
 
     async def acquire(self, lease_id: str, caller: Caller) -> Lease:
-        """Ask for a slot; silence of 200 ms is a denial, `unavailable`."""
+        """Ask for a slot; silence of half a second is a denial, `unavailable`."""
 
     async def renew(self, lease_id: str, caller: Caller) -> None:
         """Keep a slot; doesn't raise when quota is away."""

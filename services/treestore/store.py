@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from asyncpg.exceptions import DeadlockDetectedError, SerializationError
+from asyncpg.exceptions import DeadlockDetectedError, InvalidCachedStatementError, SerializationError
 from sqlalchemy.exc import DBAPIError
 
 from kit import telemetry
@@ -19,7 +19,8 @@ from services.treestore.tree_repository import TreeRepository
 
 T = TypeVar("T")
 
-_AGAIN = (DeadlockDetectedError, SerializationError)
+# The last one: the tables were migrated while the system runs; the statement is prepared anew.
+_AGAIN = (DeadlockDetectedError, SerializationError, InvalidCachedStatementError)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from cli.local.stack import Stack, StackOptions
 from cli.trial.server import TrialServer, serving
 from gateway.tokens import mint_user_token
 from tests.e2e.client import User, bearer
+from tests.servers.database import new_database
 
 LEASE_SECONDS = 9
 """Shorter than in production, where 30 is the default: a test waits for one to run out."""
@@ -35,7 +36,6 @@ async def stack(
     """The stack every end-to-end test talks to."""
     environment = {
         "PATH": os.environ["PATH"],
-        "LINTELLO_DATABASE_URL": database_url,
         "LINTELLO_REDIS_URL": redis_url,
         "LINTELLO_LLM_BASE_URL": trial.base_url,
         "LINTELLO_LLM_IDLE_SECONDS": "3",
@@ -43,9 +43,12 @@ async def stack(
         "LINTELLO_JWT_SECRET": SECRET,
     }
     folder: Path = tmp_path_factory.mktemp("stack")
-    options = StackOptions(nothing, nothing, data_dir=folder, environment=environment)
-    async with Stack(options) as running:
-        yield running
+    # A database of its own: other tests of the session take the tables away from theirs.
+    async with new_database(database_url) as url:
+        environment["LINTELLO_DATABASE_URL"] = url
+        options = StackOptions(nothing, nothing, data_dir=folder, environment=environment)
+        async with Stack(options) as running:
+            yield running
 
 
 @pytest.fixture

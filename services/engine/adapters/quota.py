@@ -14,7 +14,7 @@ from kit.identity import Caller
 from services.engine.ports import Lease, QuotaAway, RunUsage
 from services.engine.wire import run_usage_to_wire
 
-ACQUIRE_SECONDS = 0.2
+ACQUIRE_SECONDS = 0.5
 """Silence longer than this is a denial: nobody waits for a slot."""
 
 

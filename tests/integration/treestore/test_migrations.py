@@ -5,6 +5,7 @@ import asyncpg
 
 from kit.database import migrate
 from services.treestore.tables import MIGRATIONS, SCHEMA
+from tests.integration.treestore.client import Client
 from tests.servers.database import new_database
 
 
@@ -33,3 +34,13 @@ async def test_runs_from_before_keep_what_they_are_and_are_not_charged(database_
     assert (row["id"], row["status"], row["parent_node_id"], unsettled) == (ids[1], "done", "n1", 0)
     added = ("subscription", "idempotency_key", "request_hash", "stop_requested", "last_seq", "usage_recorded_at")
     assert [row[name] for name in added] == ["", None, None, False, 0, None]
+
+
+async def test_a_table_that_changes_while_it_is_read_fails_no_call(alice: Client, sql: asyncpg.Connection) -> None:
+    conversation_id = (await alice.create()).conversation_id
+    await alice.messages(conversation_id)
+    await sql.execute("ALTER TABLE treestore.conversation ALTER COLUMN mode TYPE varchar(100)")
+    try:
+        assert (await alice.messages(conversation_id)).messages == []
+    finally:
+        await sql.execute("ALTER TABLE treestore.conversation ALTER COLUMN mode TYPE text")
