@@ -32,6 +32,7 @@ format: setup-dev
 bench: setup-dev
 	$(BIN)/python -m tests.benchmarks.tree
 	$(BIN)/python -m tests.benchmarks.start
+	$(BIN)/python -m tests.benchmarks.stream
 
 protos: setup-dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python protos/generate.py

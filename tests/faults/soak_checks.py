@@ -197,7 +197,10 @@ async def check_nothing_left(site: Site, report: Report) -> None:
     connections = await site.database_connections()
     report.expect("database", connections <= POOL * len(processes), f"{connections} connections are open")
     report.counts["database connections"] = connections
-    idle = await site.sql("SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")
+    idle = await site.sql(
+        "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' "
+        "AND xact_start < now() - interval '5 seconds'"
+    )
     report.expect("database", not idle, f"{len(idle)} transactions were left open")
     running = (await site.user.get("/api/runs", status="running"))["items"]
     report.expect("runs left running", not running, f"{len(running)} by the gateway's list")

@@ -13,6 +13,7 @@ from tests.faults.site import Site
 CANCELLED = 500
 AT_ONCE = 25
 AFTERWARDS = 100
+BRIEFLY_SECONDS = 10.0
 DATABASE_CONNECTIONS = 2 * 10
 """What the pool of one service process may open under load (kit.database)."""
 
@@ -44,8 +45,10 @@ async def test_five_hundred_cancelled_calls_leave_the_next_hundred_unharmed(site
     assert site.trial.connections <= 2 * AT_ONCE
     services = [*site.processes.replicas("treestore"), *site.processes.replicas("quota")]
     assert await site.database_connections() <= DATABASE_CONNECTIONS * len(services)
-    stuck = await site.sql("SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")
-    assert stuck == []
+    async with asyncio.timeout(BRIEFLY_SECONDS):
+        # One that is between two statements is no leak; one that stays so is.
+        while await site.sql("SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"):
+            await asyncio.sleep(0.05)
 
 
 async def ask_and_stop(site: Site, number: int) -> None:
