@@ -7,7 +7,7 @@ import pytest
 
 from cli.trial.ledger import Call
 from tests.e2e.client import first
-from tests.faults.replicas import with_one_or_slowly_two
+from tests.faults.replicas import with_one_and_two
 from tests.faults.site import Site
 
 CANCELLED = 500
@@ -29,8 +29,9 @@ async def in_turns(count: int, site: Site, one: Callable[[Site, int], Awaitable[
     await asyncio.gather(*(turn(number) for number in range(count)))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@with_one_or_slowly_two
+@with_one_and_two
 async def test_five_hundred_cancelled_calls_leave_the_next_hundred_unharmed(site: Site) -> None:
     hangs = [{"match": {}, "times": CANCELLED // 2, "action": {"hang": how}} for how in ("before", "middle")]
     site.trial.set_faults(hangs)

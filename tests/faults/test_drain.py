@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import grpc
+import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.e2e.client import first
@@ -77,6 +78,7 @@ async def saved(site: Site, stream: Stream) -> tuple[str, bool]:
     return str(answer["content"]), bool(answer["partial"])
 
 
+@pytest.mark.slow
 @with_one
 async def test_twenty_streams_end_whole_or_are_saved_as_partial(site: Site) -> None:
     health = Health()

@@ -125,6 +125,7 @@ async def test_a_run_can_be_stopped_while_redis_is_away(site: Site) -> None:
     assert first(reader.events, "done")["partial"] is True
 
 
+@pytest.mark.slow
 @with_two
 async def test_a_reader_elsewhere_waits_for_redis_and_misses_nothing(site: Site) -> None:
     speak_slowly(site, seconds=6)
