@@ -58,6 +58,27 @@ def fault(event: str, error: BaseException, **fields: object) -> None:
     log.error(event, error_type=type(error).__qualname__, frames=frames(error), **fields)
 
 
+class Reach:
+    """Whether a server is within reach: told once when it goes away, and once when it is back."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is the server's, for the events `<name>_away` and `<name>_back`."""
+        self._name = name
+        self._away = False
+
+    def lost(self, error: BaseException) -> None:
+        """It didn't answer."""
+        if not self._away:
+            fault(f"{self._name}_away", error)
+        self._away = True
+
+    def found(self) -> None:
+        """It answered."""
+        if self._away:
+            log.info(f"{self._name}_back")
+        self._away = False
+
+
 @contextmanager
 def span(
     name: str, kind: SpanKind = SpanKind.INTERNAL, carrier: Mapping[str, str] | None = None

@@ -69,7 +69,7 @@ class Leases:
         self._scripts = {name: self._redis.register_script(text) for name, text in read_scripts().items()}
         self._turns = asyncio.Semaphore(CONNECTIONS)
         self._timeouts = 0
-        self._away = False
+        self._reach = telemetry.Reach("redis")
 
     async def acquire(self, lease_id: str) -> Admission:
         """Take a slot unless all are taken. The same id again is the same lease."""
@@ -107,13 +107,9 @@ class Leases:
                     result = await self._scripts[script](keys=[KEY], args=arguments)
             except _AWAY as error:
                 self._timeouts += isinstance(error, TimeoutError)
-                if not self._away:
-                    telemetry.fault("redis_away", error)
-                self._away = True
+                self._reach.lost(error)
                 raise LeasesUnavailable from None
-        if self._away:
-            telemetry.log.info("redis_back")
-        self._away = False
+        self._reach.found()
         return result
 
 

@@ -75,7 +75,7 @@ class UsageLog:
     def __init__(self, database: Database) -> None:
         """Connects when it is first asked, so that the order of starts doesn't matter."""
         self._database = database
-        self._away = False
+        self._reach = telemetry.Reach("database")
 
     async def record(self, run: RunUsage, user: str, subscription: str) -> bool:
         """Note a run of this user's. False: it was noted before, and nothing changes."""
@@ -127,13 +127,9 @@ class UsageLog:
                     # A connection that died while it was idle; the pool has new ones.
                     result = await self._once(work)
         except (UsageUnavailable, TimeoutError) as error:
-            if not self._away:
-                telemetry.fault("database_away", error)
-            self._away = True
+            self._reach.lost(error)
             raise UsageUnavailable from None
-        if self._away:
-            telemetry.log.info("database_back")
-        self._away = False
+        self._reach.found()
         return result
 
     async def _once(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:

@@ -94,10 +94,8 @@ class Repository:
 
     async def lock(self, conversation_id: uuid.UUID, owner: str) -> bool:
         """Lock the owner's conversation as `conversation` does, whether it opens or not; False when it isn't there."""
-        query = select(tables.conversation.c.id).where(
-            tables.conversation.c.id == conversation_id, tables.conversation.c.owner == owner
-        )
-        return (await self._connection.execute(query.with_for_update(key_share=True))).first() is not None
+        where = {"conversation": conversation_id, "user": owner}
+        return (await self._connection.execute(_READ_LOCKED, where)).first() is not None
 
     async def conversations(
         self, owner: str, before: tuple[datetime, uuid.UUID] | None, limit: int

@@ -39,7 +39,7 @@ class RedisServer:
             client_name="lintello-engine",
         )
         self._turns = asyncio.Semaphore(CONNECTIONS)
-        self._away = False
+        self._reach = telemetry.Reach("redis")
 
     async def ask(self, command: Callable[[Redis], Awaitable[Any]]) -> Any:
         """Carry out a command that may be repeated. Raises RedisAway."""
@@ -47,13 +47,9 @@ class RedisServer:
             async with asyncio.timeout(ANSWER_SECONDS), self._turns:
                 answer = await command(self.redis)
         except AWAY as error:
-            if not self._away:
-                telemetry.fault("redis_away", error)
-            self._away = True
+            self._reach.lost(error)
             raise RedisAway(type(error).__name__) from None
-        if self._away:
-            telemetry.log.info("redis_back")
-        self._away = False
+        self._reach.found()
         return answer
 
     async def close(self) -> None:
